@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/data/schema.hpp"
+
+namespace eigenveil {
+
+enum class Centering {
+  kNone,   ///< [lower, upper] is scaled by its largest magnitude, zero stays zero
+  kRange,  ///< [lower, upper] is shifted and scaled onto [-1, 1]
+};
+
+/// The public map from raw columns to features: feature = (clamp(raw) - offset) * scale, a categorical column
+/// becoming one 0/1 raw value a category first. It is made from the schema alone, never from rows.
+class ColumnMap {
+ public:
+  static Result<ColumnMap> from_schema(const Schema& schema, Centering centering);
+  /// No ranges at all: features are the raw values, and only a row bound limits them.
+  static ColumnMap identity(std::vector<std::string> names);
+  /// Rebuilds a map from the parts that a model file keeps.
+  static ColumnMap from_parts(std::vector<ColumnSpec> specs, Vector offset, Vector scale);
+
+  std::size_t raw_columns() const { return specs_.size(); }
+  std::size_t features() const { return names_.size(); }
+  const std::vector<std::string>& feature_names() const { return names_; }
+  const std::vector<ColumnSpec>& specs() const { return specs_; }
+  const Vector& offset() const { return offset_; }
+  const Vector& scale() const { return scale_; }
+
+  /// The largest norm a mapped row can have, rounded up; infinite for the identity map.
+  double largest_norm() const;
+
+  /// Maps one raw row. A NaN in a raw column makes all its features NaN.
+  void apply(const double* raw, double* features) const;
+
+ private:
+  std::vector<ColumnSpec> specs_;
+  std::vector<std::string> names_;
+  Vector offset_;
+  Vector scale_;
+};
+
+}  // namespace eigenveil

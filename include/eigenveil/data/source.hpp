@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/result.hpp"
+
+namespace eigenveil {
+
+/// Raw, private rows as a file holds them: row-major, one double an entry. A missing value is NaN; a categorical
+/// entry is the index of its value in the schema's list.
+struct RawBatch {
+  std::size_t first_row = 0;  ///< 0-based number of the first row in the file, for error messages
+  std::size_t rows = 0;
+  std::vector<double> values;  ///< rows x columns of the source
+};
+
+/// The public list of values of one categorical column.
+struct Categories {
+  std::string column;
+  std::vector<std::string> values;
+  std::optional<std::size_t> other;  ///< index into `values` that stands for every value not listed
+};
+
+/// A stream of raw rows. Not thread-safe: one reader, one thread.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+
+  /// Names of the columns that `next` yields, in order. A file without names numbers them "1", "2", ...
+  virtual const std::vector<std::string>& columns() const = 0;
+
+  /// Overwrites `batch` with up to `max_rows` further rows; `batch.rows == 0` means the end.
+  virtual Status next(RawBatch& batch, std::size_t max_rows) = 0;
+
+  /// How many rows the file says it has, if it says so before it is read (NPY, IDX, HDF5).
+  virtual std::optional<std::size_t> rows_announced() const = 0;
+
+  /// Share of the file read so far, in [0, 1], for progress bars.
+  virtual double progress() const = 0;
+};
+
+enum class Header { kAuto, kYes, kNo };
+
+/// How to open a data file. Empty and default members mean: find out from the file.
+struct SourceOptions {
+  std::vector<std::string>
+      columns;  ///< names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all
+  std::vector<Categories> categories;  ///< columns to be read as categories
+  Header header = Header::kAuto;       ///< CSV: kAuto takes the first row as names if any of its fields is not a number
+  char delimiter = '\0';               ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
+  std::string member;  ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
+};
+
+/// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name.
+/// Arrays of more than two dimensions keep the first as rows and flatten the others into columns for IDX; elsewhere
+/// they are refused.
+Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);
+
+}  // namespace eigenveil

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/privacy/event.hpp"
+
+namespace eigenveil {
+
+/// How the total of a plan is certified.
+enum class Accounting {
+  kTight,  ///< exact for Gaussians, privacy-loss distributions (an upper bound within 1%) for everything else
+  kZcdp,   ///< zero-concentrated DP and its optimal conversion: rests on the discrete law's own theorem alone
+};
+
+/// The smallest epsilon (rounded up) such that the composition of the events is (epsilon, delta)-DP.
+Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta,
+                          Accounting accounting = Accounting::kTight);
+
+/// The smallest delta (rounded up) such that the composition of the events is (epsilon, delta)-DP.
+/// epsilon may be 0 here: delta is then the total-variation distance.
+Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon,
+                        Accounting accounting = Accounting::kTight);
+
+/// Scales the one noise level of a plan so that its certified epsilon at delta is just below the budget, never
+/// above. The mechanisms of `shape` carry relative weights: a scale s gives mu = s * weight, epsilon = s * weight
+/// and sigma = weight / s.
+Result<PrivacyPlan> calibrate(const PrivacyPlan& shape, Epsilon epsilon, Delta delta,
+                              Accounting accounting = Accounting::kTight);
+
+}  // namespace eigenveil

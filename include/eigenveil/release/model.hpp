@@ -1,0 +1,31 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/data/column_map.hpp"
+#include "eigenveil/release/npz.hpp"
+
+namespace eigenveil {
+
+/// What a fit releases. Arrays and manifest hold released values and public facts, nothing else.
+/// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
+/// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
+/// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map].
+struct Model {
+  std::vector<NamedArray> arrays;
+  nlohmann::json manifest;
+
+  const Matrix* array(const std::string& name) const;  ///< nullptr if the model has none of that name
+};
+
+Status write_model(const Model& model, const std::string& path);
+Result<Model> read_model(const std::string& path);
+
+/// The public column map, as manifest entries and back.
+nlohmann::json columns_to_json(const std::vector<ColumnSpec>& specs);
+Result<std::vector<ColumnSpec>> columns_from_json(const nlohmann::json& json);
+
+}  // namespace eigenveil

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+
+namespace eigenveil {
+
+/// One named array of a file that numpy.load opens, stored as float64. `rows x columns`; a vector has `columns == 0`.
+struct NamedArray {
+  std::string name;
+  Matrix values;
+  bool is_vector = false;
+};
+
+/// A named text member of the archive, e.g. manifest.json.
+struct NamedText {
+  std::string name;
+  std::string text;
+};
+
+/// Writes an NPZ in one go: to a temporary file beside `path`, fsynced, then renamed. The bytes depend on the
+/// contents alone (no time stamps), so that equal releases are equal files.
+Status write_npz(const std::string& path, const std::vector<NamedArray>& arrays, const std::vector<NamedText>& texts);
+
+struct NpzContents {
+  std::vector<NamedArray> arrays;
+  std::vector<NamedText> texts;
+};
+
+/// Reads back what `write_npz` wrote, or any NPZ of small float arrays of one or two dimensions.
+Result<NpzContents> read_npz(const std::string& path);
+
+/// Writes a text file the same way: temporary, fsync, rename.
+Status write_text_file(const std::string& path, const std::string& text);
+
+}  // namespace eigenveil
