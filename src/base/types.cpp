@@ -17,9 +17,9 @@ std::string Delta::refusal(double value) {
                      value);
 }
 
-bool RowBound::valid(double value) { return std::isfinite(value) && value > 0; }
+bool RowBound::valid(double value) { return value >= 1e-100 && value <= 1e100; }
 std::string RowBound::refusal(double value) {
-  return fmt::format("The row bound must be finite and positive, but is {}", value);
+  return fmt::format("The row bound must lie between 1e-100 and 1e100, but is {}", value);
 }
 
 }  // namespace eigenveil::tag

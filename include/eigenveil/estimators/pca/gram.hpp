@@ -1,0 +1,16 @@
+#pragma once
+
+#include "eigenveil/estimators/pca/pca.hpp"
+
+namespace eigenveil {
+
+// Analyze Gauss (Dwork, Talwar, Thakurta, Zhang 2014): one noisy Gram matrix, then its top eigenvectors as
+// post-processing. Costs n d^2 time and d^2 memory.
+
+/// Every answer `fit_gram` will ask for, with relative weights for `calibrate`.
+PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options);
+
+/// `plan` is what `calibrate` made of `plan_gram`, and what the oracle's reservation holds.
+Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options);
+
+}  // namespace eigenveil

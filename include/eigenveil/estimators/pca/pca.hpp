@@ -1,0 +1,21 @@
+#pragma once
+
+#include "eigenveil/estimators/preparation.hpp"
+
+namespace eigenveil {
+
+struct PcaOptions {
+  std::size_t components;  ///< k, from 1 to the number of columns
+  PreparationOptions preparation;
+};
+
+/// Principal components of the rows about `mean`, in the features' units.
+struct PcaResult {
+  Matrix components;  ///< d x k, orthonormal columns, entry of largest magnitude positive
+  Vector eigenvalues;  ///< of the covariance (second moment when mean is zero), descending
+  Vector mean;
+  double rows;        ///< public, or the released noisy count
+  double noise_edge;  ///< the largest eigenvalue that the noise alone would typically produce
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "eigenveil/privacy/event.hpp"
+#include "eigenveil/query/oracle.hpp"
+
+namespace eigenveil {
+
+/// What an estimator may need to learn about the rows before its own work, and pays for.
+struct PreparationOptions {
+  bool private_mean = false;      ///< release the mean, subtract it and bound the rows again
+  std::optional<RowBound> bound;  ///< of the rows after the mean is subtracted; default: the bound before
+};
+
+struct Preparation {
+  double rows;  ///< public, or a released noisy count: at least 1
+  Vector mean;  ///< zero unless private_mean
+};
+
+/// The events of the preparation, with weights relative to `remaining_weight`, the root of the sum of squares of the
+/// weights of the estimator's own Gaussian events.
+std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
+                                           double remaining_weight);
+
+/// Asks the events of `plan_preparation`; their calibrated versions are the first ones of `plan`.
+Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& options);
+
+/// How many events `prepare` asks for.
+std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options);
+
+/// The Gaussian noise of an event of a plan.
+double mu_of(const PrivacyEvent& event);
+
+}  // namespace eigenveil

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/privacy/released.hpp"
+#include "eigenveil/privacy/secure_random.hpp"
+
+namespace eigenveil {
+
+/// Exact counts of rows above each point of an ascending grid. A row adds 1 to the counts of all points below its
+/// statistic, so neighbours move every count by at most 1 and all in the same direction.
+struct PrivateCounts {
+  std::vector<std::int64_t> values;
+};
+
+/// The sparse vector technique for such counts: sparse_vector.proof.md.
+class SparseVector {
+ public:
+  /// Refuses an epsilon whose noise the sampler cannot draw.
+  static Status check(double epsilon);
+
+  /// The first grid point whose noisy count is at most the noisy `target`; the last one if there is none.
+  /// epsilon = infinity adds no noise.
+  static Result<Released<std::size_t>> first_at_most(const PrivateCounts& counts, std::int64_t target, double epsilon,
+                                                     SecureRandom& random);
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+
+#include "eigenveil/ledger/ledger.hpp"
+#include "eigenveil/query/meter.hpp"
+#include "eigenveil/query/oracle.hpp"
+
+namespace eigenveil {
+
+/// Rows of this process, on threads.
+class LocalOracle final : public Oracle {
+ public:
+  /// The reservation is the proof that the plan was charged: there is no oracle without one.
+  LocalOracle(BoundedRows rows, Adjacency adjacency, std::unique_ptr<Reservation> reservation, SecureRandom random);
+  ~LocalOracle() override;
+  LocalOracle(const LocalOracle&) = delete;
+  LocalOracle& operator=(const LocalOracle&) = delete;
+
+  RowsShape shape() const override;
+  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override;
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const CountQuery& query, std::int64_t target,
+                                              double epsilon) override;
+  Status recenter(const Vector& mean, RowBound radius) override;
+  bool complete() const override { return meter_.complete(); }
+
+ private:
+  Status admit(const std::string& label, const Mechanism& asked);
+
+  BoundedRows rows_;
+  Adjacency adjacency_;
+  std::unique_ptr<Reservation> reservation_;
+  Meter meter_;
+  SecureRandom random_;
+  bool answering_ = false;
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/data/column_map.hpp"
+#include "eigenveil/data/source.hpp"
+#include "eigenveil/rows/chunk_store.hpp"
+#include "eigenveil/rows/lattice.hpp"
+
+namespace eigenveil {
+
+enum class MissingPolicy {
+  kError,    ///< a NaN or an infinity is an error that names row and column
+  kZeroRow,  ///< its row counts as the zero row
+};
+
+/// Called with the share of the work done, in [0, 1].
+using Progress = std::function<void(double)>;
+
+struct BoundingOptions {
+  RowBound bound;
+  int bits = 20;  ///< finer lattices cost nothing; fewer bits only serve tests
+  MissingPolicy missing = MissingPolicy::kError;
+  std::size_t memory_bytes = std::size_t{2} << 30;
+  std::string spill_folder;
+  std::size_t chunk_rows = 0;
+  std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
+  bool keep_raw_norms = false;              ///< for RawNormExceedance
+  int threads = 1;
+};
+
+/// What bounding did to the rows. Private: for the operator's terminal alone, never for a file.
+struct BoundingDiagnostics {
+  std::size_t rows = 0;
+  std::size_t clipped = 0;
+  std::size_t zeroed = 0;
+};
+
+/// Private rows after clipping and quantisation: the only rows an oracle takes. Every row has ||u|| <= 2^bits in
+/// exact integers. Immutable but for `recenter`, which maps each row by a public function of itself.
+class BoundedRows {
+ public:
+  /// Reads, maps, clips and quantises a whole source. Nothing is charged or released by it.
+  static Result<BoundedRows> read(RowSource& source, const ColumnMap& map, const BoundingOptions& options,
+                                  const Progress& progress = {});
+
+  const ChunkStore& store() const { return store_; }
+  std::size_t columns() const { return store_.columns(); }
+  std::size_t rows() const { return store_.rows(); }
+  const Lattice& lattice() const { return lattice_; }
+  const std::vector<std::int32_t>& classes() const { return classes_; }   ///< one a row, if a class column was named
+  const std::vector<double>& raw_norms() const { return raw_norms_; }     ///< one a row, if kept
+  const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
+  int threads() const { return threads_; }
+
+  /// Replaces every row a by bound(a - mean, radius): a public map of each row by itself, so neighbours stay
+  /// neighbours. `mean` and `radius` must be public or released.
+  Status recenter(const Vector& mean, RowBound radius);
+
+ private:
+  BoundedRows(ChunkStore store, Lattice lattice, int threads)
+      : store_(std::move(store)), lattice_(lattice), threads_(threads) {}
+
+  ChunkStore store_;
+  Lattice lattice_;
+  std::vector<std::int32_t> classes_;
+  std::vector<double> raw_norms_;
+  std::vector<std::size_t> zeroed_;  // rows that are zero for want of a value: they stay so when recentred
+  BoundingDiagnostics diagnostics_;
+  int threads_;
+};
+
+}  // namespace eigenveil

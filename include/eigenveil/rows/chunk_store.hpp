@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eigenveil/base/result.hpp"
+
+namespace eigenveil {
+
+/// Lattice rows in chunks of equal size: in memory up to a limit, beyond it in an unnamed temporary file that
+/// vanishes with the process, killed or not.
+class ChunkStore {
+ public:
+  struct Options {
+    std::size_t memory_bytes;   ///< rows beyond this go to the file
+    std::string spill_folder;   ///< where that file is made; empty: $TMPDIR, or /var/tmp
+    std::size_t chunk_rows = 0;  ///< 0: about 2 MiB a chunk
+  };
+  ChunkStore(std::size_t columns, Options options);
+
+  std::size_t columns() const { return columns_; }
+  std::size_t rows() const { return rows_; }
+  std::size_t chunk_rows() const { return chunk_rows_; }
+  std::size_t chunks() const { return (rows_ + chunk_rows_ - 1) / chunk_rows_; }
+  std::size_t rows_in(std::size_t chunk) const;
+  bool spilled() const { return file_ != nullptr; }
+
+  Status append(const std::int32_t* rows, std::size_t count);
+
+  /// The rows of a chunk, row-major: in place, or read into `buffer`. Several threads may read at once.
+  Result<const std::int32_t*> read(std::size_t chunk, std::vector<std::int32_t>& buffer) const;
+  /// Replaces the rows of a chunk. Several threads may write different chunks at once.
+  Status write(std::size_t chunk, const std::int32_t* rows);
+
+ private:
+  struct File;
+  std::size_t chunk_bytes() const { return chunk_rows_ * columns_ * sizeof(std::int32_t); }
+  Status flush_open_chunk();
+
+  std::size_t columns_;
+  std::size_t chunk_rows_;
+  Options options_;
+  std::size_t rows_ = 0;
+  std::vector<std::vector<std::int32_t>> memory_;  // full chunks before the spill, and the last one always
+  std::shared_ptr<File> file_;
+};
+
+}  // namespace eigenveil

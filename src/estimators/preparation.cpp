@@ -1,0 +1,58 @@
+#include "eigenveil/estimators/preparation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+// Shares of the total mu^2. A count is cheap to tell; the mean's error enters the covariance only squared.
+constexpr double kCountShare = 0.005;
+constexpr double kMeanShare = 0.05;
+constexpr const char* kCountLabel = "row count";
+constexpr const char* kMeanLabel = "column sums";
+
+bool counts_rows(Adjacency adjacency) { return adjacency == Adjacency::kAddRemoveOne; }
+
+}  // namespace
+
+double mu_of(const PrivacyEvent& event) { return std::get<GaussianEvent>(event.mechanism).mu; }
+
+std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options) {
+  return (counts_rows(adjacency) ? 1U : 0U) + (options.private_mean ? 1U : 0U);
+}
+
+std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
+                                           double remaining_weight) {
+  const double count = counts_rows(adjacency) ? kCountShare : 0;
+  const double mean = options.private_mean ? kMeanShare : 0;
+  // total weight^2 W with (1 - count - mean) W = remaining_weight^2
+  const double total = remaining_weight * remaining_weight / (1 - count - mean);
+  std::vector<PrivacyEvent> events;
+  if (count > 0) events.push_back({kCountLabel, GaussianEvent{std::sqrt(count * total)}});
+  if (mean > 0) events.push_back({kMeanLabel, GaussianEvent{std::sqrt(mean * total)}});
+  return events;
+}
+
+Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& options) {
+  const RowsShape shape = oracle.shape();
+  Preparation result{static_cast<double>(shape.rows.value_or(0)), Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
+  auto event = plan.events.begin();
+  if (counts_rows(shape.adjacency)) {
+    const auto count = oracle.ask(event->label, ClassCounts{1}, mu_of(*event));
+    if (!count) return count.error();
+    result.rows = std::max(1.0, std::round(count->value()(0, 0)));
+    ++event;
+  }
+  if (options.private_mean) {
+    const auto sums = oracle.ask(event->label, ClassSums{1}, mu_of(*event));
+    if (!sums) return sums.error();
+    result.mean = sums->value().col(0) / result.rows;
+    const auto bound = options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius);
+    if (!bound) return bound.error();
+    EIGENVEIL_TRY(oracle.recenter(result.mean, *bound));
+  }
+  return result;
+}
+
+}  // namespace eigenveil

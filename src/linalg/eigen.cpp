@@ -1,0 +1,55 @@
+#include "eigenveil/linalg/eigen.hpp"
+
+#include <Spectra/SymEigsSolver.h>
+#include <fmt/format.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace eigenveil {
+namespace {
+
+std::optional<EigenPairs> lanczos(const Matrix& S, Eigen::Index k) {
+  Spectra::DenseSymMatProd<double> product(S);
+  const Eigen::Index basis = std::min(S.rows(), std::max<Eigen::Index>(4 * k, 40));
+  Spectra::SymEigsSolver<Spectra::DenseSymMatProd<double>> solver(product, k, basis);
+  solver.init();
+  solver.compute(Spectra::SortRule::LargestAlge, 500, 1e-12);
+  if (solver.info() != Spectra::CompInfo::Successful) return std::nullopt;
+  return EigenPairs{solver.eigenvalues(), solver.eigenvectors()};
+}
+
+Result<EigenPairs> dense(Matrix S, Eigen::Index k) {
+  const auto d = static_cast<lapack_int>(S.rows());
+  const auto count = static_cast<lapack_int>(k);
+  Vector values(S.rows());
+  Matrix vectors(S.rows(), k);
+  std::vector<lapack_int> support(2 * static_cast<std::size_t>(k));
+  lapack_int found = 0;
+  const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'L', d, S.data(), d, 0, 0, d - count + 1, d, 0,
+                                         &found, values.data(), vectors.data(), d, support.data());
+  if (info != 0 || found != count) return internal_error(fmt::format("LAPACK's dsyevr failed with code {}", info));
+  return EigenPairs{values.head(k).reverse(), vectors.rowwise().reverse()};
+}
+
+}  // namespace
+
+Result<EigenPairs> top_eigenpairs(const Matrix& S, std::size_t k) {
+  const auto count = static_cast<Eigen::Index>(k);
+  if (count < 1 || count > S.rows())
+    return internal_error(fmt::format("{} eigenpairs of a {} x {} matrix", k, S.rows(), S.cols()));
+  if (S.rows() >= 400 && 20 * count <= S.rows())
+    if (auto pairs = lanczos(S, count)) return *std::move(pairs);
+  return dense(S, count);
+}
+
+void fix_signs(Matrix& vectors) {
+  for (Eigen::Index j = 0; j < vectors.cols(); ++j) {
+    Eigen::Index largest = 0;
+    vectors.col(j).cwiseAbs().maxCoeff(&largest);
+    if (vectors(largest, j) < 0) vectors.col(j) = -vectors.col(j);
+  }
+}
+
+}  // namespace eigenveil

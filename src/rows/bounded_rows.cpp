@@ -1,0 +1,149 @@
+#include "eigenveil/rows/bounded_rows.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+// The first raw column with a NaN or an infinity that no range clamps; `columns` if there is none.
+std::size_t first_not_finite(const double* raw, const double* features, const ColumnMap& map) {
+  std::size_t feature = 0;
+  for (std::size_t column = 0; column < map.raw_columns(); ++column) {
+    const auto* categorical = std::get_if<CategoricalColumn>(&map.specs()[column].kind);
+    const std::size_t width = categorical != nullptr ? categorical->values.size() : 1;
+    if (std::isnan(raw[column])) return column;
+    for (std::size_t j = 0; j < width; ++j)
+      if (!std::isfinite(features[feature + j])) return column;
+    feature += width;
+  }
+  return map.raw_columns();
+}
+
+Error missing_error(const ColumnMap& map, std::size_t row, std::size_t column) {
+  return bad_input(fmt::format(
+      "row {}, column '{}': the value is missing, NaN or infinite; fill it in, or let --missing zero-row count such "
+      "rows as zero",
+      row + 1, map.specs()[column].name));
+}
+
+double euclidean_norm(const double* values, std::size_t count) {
+  return Eigen::Map<const Vector>(values, static_cast<Eigen::Index>(count)).stableNorm();
+}
+
+// One batch on its way from raw values to the lattice; rows are independent, so threads share it out.
+struct BatchWork {
+  const ColumnMap& map;
+  const Lattice& lattice;
+  std::size_t raw_width;
+  std::vector<std::int32_t> bounded;
+  std::vector<RowFate> fates;
+  std::vector<double> norms;
+
+  void run(const RawBatch& batch, int threads, bool keep_norms) {
+    const std::size_t d = map.features();
+    bounded.resize(batch.rows * d);
+    fates.resize(batch.rows);
+    norms.resize(keep_norms ? batch.rows : 0);
+#pragma omp parallel num_threads(threads)
+    {
+      std::vector<double> features(d);
+#pragma omp for schedule(static)
+      for (std::size_t i = 0; i < batch.rows; ++i) {
+        map.apply(&batch.values[i * raw_width], features.data());
+        fates[i] = bound_row(features.data(), d, lattice, &bounded[i * d]);
+        if (keep_norms) norms[i] = fates[i] == RowFate::kNotFinite ? 0.0 : euclidean_norm(features.data(), d);
+      }
+    }
+  }
+};
+
+}  // namespace
+
+Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, const BoundingOptions& options,
+                                      const Progress& progress) {
+  const std::size_t d = map.features();
+  if (d == 0) return bad_input("the data has no columns to work on");
+  if (options.bits < 4 || options.bits > 20)
+    return usage_error(fmt::format("the lattice takes 4 to 20 bits, but got {}", options.bits));
+
+  const Lattice lattice{options.bound.value(), options.bits};
+  BoundedRows result(ChunkStore(d, {options.memory_bytes, options.spill_folder, options.chunk_rows}), lattice,
+                     options.threads);
+  BatchWork work{map, lattice, source.columns().size(), {}, {}, {}};
+  const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
+  RawBatch batch;
+  std::vector<double> features(d);
+  for (;;) {
+    EIGENVEIL_TRY(source.next(batch, batch_rows));
+    if (batch.rows == 0) break;
+    work.run(batch, options.threads, options.keep_raw_norms);
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      const double* raw = &batch.values[i * work.raw_width];
+      if (work.fates[i] == RowFate::kNotFinite && options.missing == MissingPolicy::kError) {
+        map.apply(raw, features.data());
+        return missing_error(map, batch.first_row + i, first_not_finite(raw, features.data(), map));
+      }
+      result.diagnostics_.clipped += work.fates[i] == RowFate::kClipped ? 1 : 0;
+      if (work.fates[i] == RowFate::kNotFinite) result.zeroed_.push_back(batch.first_row + i);
+      if (options.class_column) {
+        const double value = raw[*options.class_column];
+        if (std::isnan(value))
+          return bad_input(fmt::format("row {}, column '{}': the class is missing", batch.first_row + i + 1,
+                                       source.columns()[*options.class_column]));
+        result.classes_.push_back(static_cast<std::int32_t>(value));
+      }
+    }
+    EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));
+    result.raw_norms_.insert(result.raw_norms_.end(), work.norms.begin(), work.norms.end());
+    if (progress) progress(source.progress());
+  }
+  result.diagnostics_.rows = result.rows();
+  result.diagnostics_.zeroed = result.zeroed_.size();
+  return result;
+}
+
+Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
+  const std::size_t d = columns();
+  if (static_cast<std::size_t>(mean.size()) != d || !mean.allFinite())
+    return internal_error("the mean to subtract does not fit the rows");
+  const Lattice before = lattice_;
+  const Lattice after{radius.value(), before.bits};
+  Status failure;
+#pragma omp parallel num_threads(threads_)
+  {
+    std::vector<std::int32_t> buffer;
+    std::vector<std::int32_t> moved;
+    std::vector<double> row(d);
+#pragma omp for schedule(dynamic)
+    for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
+      const auto rows = store_.read(chunk, buffer);
+      Status done = rows ? Status() : Status(rows.error());
+      if (rows) {
+        const std::size_t count = store_.rows_in(chunk);
+        moved.resize(count * d);
+        for (std::size_t i = 0; i < count; ++i) {
+          // a - mean, with a = u * unit
+          for (std::size_t j = 0; j < d; ++j)
+            row[j] = (*rows)[i * d + j] * before.unit() - mean[static_cast<Eigen::Index>(j)];
+          const bool stays_zero =
+              std::binary_search(zeroed_.begin(), zeroed_.end(), chunk * store_.chunk_rows() + i);
+          if (stays_zero) std::fill(row.begin(), row.end(), 0.0);
+          bound_row(row.data(), d, after, &moved[i * d]);
+        }
+        done = store_.write(chunk, moved.data());
+      }
+      if (!done) {
+#pragma omp critical
+        failure = done;
+      }
+    }
+  }
+  if (failure.ok()) lattice_ = after;
+  return failure;
+}
+
+}  // namespace eigenveil

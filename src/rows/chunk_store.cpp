@@ -1,0 +1,138 @@
+#include "eigenveil/rows/chunk_store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace eigenveil {
+
+struct ChunkStore::File {
+  int descriptor;
+  explicit File(int d) : descriptor(d) {}
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File() { ::close(descriptor); }
+};
+
+namespace {
+
+std::string default_folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/var/tmp";
+}
+
+Error spill_error(const char* what, const std::string& folder) {
+  return internal_error(
+      fmt::format("cannot {} the temporary file for bounded rows in {}: {}; free some space there, name another folder "
+                  "in TMPDIR, or raise --memory",
+                  what, folder, std::strerror(errno)));
+}
+
+// An unnamed file: nobody can open it, and it is gone when the process is.
+int open_unnamed(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+  if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return descriptor;
+  std::string path = folder + "/eigenveil-XXXXXX";
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.c_str());
+  return named;
+}
+
+bool write_all(int descriptor, const void* data, std::size_t bytes, std::size_t offset) {
+  const auto* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pwrite(descriptor, from, bytes, static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    from += done;
+    offset += static_cast<std::size_t>(done);
+    bytes -= static_cast<std::size_t>(done);
+  }
+  return true;
+}
+
+bool read_all(int descriptor, void* data, std::size_t bytes, std::size_t offset) {
+  auto* to = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t done = ::pread(descriptor, to, bytes, static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return false;
+    to += done;
+    offset += static_cast<std::size_t>(done);
+    bytes -= static_cast<std::size_t>(done);
+  }
+  return true;
+}
+
+}  // namespace
+
+ChunkStore::ChunkStore(std::size_t columns, Options options)
+    : columns_(columns), chunk_rows_(options.chunk_rows), options_(std::move(options)) {
+  constexpr std::size_t kChunkBytes = std::size_t{2} << 20;
+  if (chunk_rows_ == 0)
+    chunk_rows_ = std::clamp<std::size_t>(kChunkBytes / (std::max<std::size_t>(columns_, 1) * 4), 8, 4096);
+  if (options_.spill_folder.empty()) options_.spill_folder = default_folder();
+}
+
+std::size_t ChunkStore::rows_in(std::size_t chunk) const { return std::min(chunk_rows_, rows_ - chunk * chunk_rows_); }
+
+Status ChunkStore::append(const std::int32_t* rows, std::size_t count) {
+  while (count > 0) {
+    const std::size_t filled = rows_ % chunk_rows_;
+    if (filled == 0) {
+      if (rows_ > 0) EIGENVEIL_TRY(flush_open_chunk());
+      memory_.emplace_back();
+      memory_.back().reserve(chunk_rows_ * columns_);
+    }
+    const std::size_t taken = std::min(count, chunk_rows_ - filled);
+    memory_.back().insert(memory_.back().end(), rows, rows + taken * columns_);
+    rows += taken * columns_;
+    rows_ += taken;
+    count -= taken;
+  }
+  return {};
+}
+
+// Before a new chunk is opened: once memory is full, all full chunks move to the file.
+Status ChunkStore::flush_open_chunk() {
+  if (!spilled() && (memory_.size() + 1) * chunk_bytes() <= options_.memory_bytes) return {};
+  if (!spilled()) {
+    const int descriptor = open_unnamed(options_.spill_folder);
+    if (descriptor < 0) return spill_error("make", options_.spill_folder);
+    file_ = std::make_shared<File>(descriptor);
+  }
+  std::size_t chunk = rows_ / chunk_rows_ - memory_.size();
+  for (auto& values : memory_)
+    if (!write_all(file_->descriptor, values.data(), chunk_bytes(), chunk++ * chunk_bytes()))
+      return spill_error("write", options_.spill_folder);
+  memory_.clear();
+  return {};
+}
+
+Result<const std::int32_t*> ChunkStore::read(std::size_t chunk, std::vector<std::int32_t>& buffer) const {
+  if (!spilled()) return memory_[chunk].data();
+  if (chunk + 1 == chunks() && !memory_.empty()) return memory_.back().data();
+  buffer.resize(chunk_rows_ * columns_);
+  if (!read_all(file_->descriptor, buffer.data(), rows_in(chunk) * columns_ * sizeof(std::int32_t),
+                chunk * chunk_bytes()))
+    return spill_error("read", options_.spill_folder);
+  return buffer.data();
+}
+
+Status ChunkStore::write(std::size_t chunk, const std::int32_t* rows) {
+  const std::size_t count = rows_in(chunk) * columns_;
+  if (!spilled() || chunk + 1 == chunks()) {
+    std::copy_n(rows, count, spilled() ? memory_.back().data() : memory_[chunk].data());
+    return {};
+  }
+  if (!write_all(file_->descriptor, rows, count * sizeof(std::int32_t), chunk * chunk_bytes()))
+    return spill_error("write", options_.spill_folder);
+  return {};
+}
+
+}  // namespace eigenveil
