@@ -1,16 +1,16 @@
-#include "eigenveil/data/array_source.hpp"
+#include "eigenveil/data/memory_source.hpp"
 
 #include <algorithm>
 
 namespace eigenveil {
 
-ArraySource::ArraySource(RowMajorMatrix rows, std::vector<std::string> names)
+MemorySource::MemorySource(RowMajorMatrix rows, std::vector<std::string> names)
     : rows_(std::move(rows)), names_(std::move(names)) {
   for (Eigen::Index j = static_cast<Eigen::Index>(names_.size()); j < rows_.cols(); ++j)
     names_.push_back(std::to_string(j + 1));
 }
 
-Status ArraySource::next(RawBatch& batch, std::size_t max_rows) {
+Status MemorySource::next(RawBatch& batch, std::size_t max_rows) {
   batch.first_row = position_;
   batch.rows = std::min(max_rows, static_cast<std::size_t>(rows_.rows()) - position_);
   const double* begin = rows_.data() + position_ * names_.size();
@@ -19,7 +19,7 @@ Status ArraySource::next(RawBatch& batch, std::size_t max_rows) {
   return {};
 }
 
-double ArraySource::progress() const {
+double MemorySource::progress() const {
   return rows_.rows() == 0 ? 1.0 : static_cast<double>(position_) / static_cast<double>(rows_.rows());
 }
 

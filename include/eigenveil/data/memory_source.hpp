@@ -9,10 +9,10 @@
 namespace eigenveil {
 
 /// Rows that are in memory already.
-class ArraySource final : public RowSource {
+class MemorySource final : public RowSource {
  public:
   /// Columns are numbered "1", "2", ... unless names are given.
-  explicit ArraySource(RowMajorMatrix rows, std::vector<std::string> names = {});
+  explicit MemorySource(RowMajorMatrix rows, std::vector<std::string> names = {});
 
   const std::vector<std::string>& columns() const override { return names_; }
   Status next(RawBatch& batch, std::size_t max_rows) override;

@@ -1,0 +1,82 @@
+#include "eigenveil/privacy/gaussian_mechanism.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace eigenveil {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+TEST(GaussianMechanism, NoiseIsNeverBelowSensitivityOverMu) {
+  for (double s = 1; s < 1e15; s *= 7.3)
+    for (double mu = 1e-2; mu < 30; mu *= 1.7) {
+      const auto noise = GaussianMechanism::noise_for(Sensitivity(s), mu);
+      if (!noise) {
+        EXPECT_GT(s / mu, 0x1p53);
+        continue;
+      }
+      const long double needed = static_cast<long double>(s) / mu * std::ldexp(1.0L, noise->shift);
+      const long double off = static_cast<long double>(noise->sigma_off);
+      EXPECT_GE(static_cast<long double>(noise->sigma), needed);
+      EXPECT_GE(off * off * 2, needed * needed);
+      EXPECT_GE(static_cast<long double>(noise->sigma) * static_cast<long double>(noise->sigma), off * off * 2);
+      EXPECT_LE(static_cast<long double>(noise->sigma), needed * (1 + 0x1p-18L)) << "wasteful";
+      EXPECT_GE(noise->sigma_off, std::uint64_t{1} << 40);
+    }
+}
+
+TEST(GaussianMechanism, RefusesNoiseItCannotDraw) {
+  for (const double mu : {0.0, -1.0, std::nan(""), kInfinity, 1e-12})
+    EXPECT_FALSE(GaussianMechanism::noise_for(Sensitivity(0x1p40), mu).ok()) << mu;
+  EXPECT_FALSE(GaussianMechanism::noise_for(Sensitivity(0), 1).ok());
+  EXPECT_FALSE(GaussianMechanism::noise_for(Sensitivity(std::nan("")), 1).ok());
+}
+
+TEST(GaussianMechanism, InfiniteMuGivesTheExactSum) {
+  auto random = SecureRandom::insecure(1);
+  PrivateSum sum{PrivateSum::Layout::kSymmetric, 2, 2, {3, -5, 7}};
+  const auto released = GaussianMechanism::release(sum, Sensitivity(1), kInfinity, 0.5, random);
+  ASSERT_TRUE(released.ok());
+  Matrix expected(2, 2);
+  expected << 1.5, -2.5, -2.5, 3.5;
+  EXPECT_EQ(released->value(), expected);
+}
+
+// Variance sigma^2 on the diagonal and half of it off the diagonal, the same noise in both triangles.
+TEST(GaussianMechanism, SymmetricNoiseHasHalfTheVarianceOffTheDiagonal) {
+  auto random = SecureRandom::insecure(2);
+  constexpr std::size_t kSize = 400;
+  PrivateSum sum{PrivateSum::Layout::kSymmetric, kSize, kSize, std::vector<Int128>(kSize * (kSize + 1) / 2)};
+  const auto released = GaussianMechanism::release(sum, Sensitivity(0x1p40), 0.5, 0x1p-41, random);
+  ASSERT_TRUE(released.ok());
+  const Matrix& noise = released->value();
+  EXPECT_EQ(noise, Matrix(noise.transpose()));
+  const double off = (noise.squaredNorm() - noise.diagonal().squaredNorm()) / (kSize * (kSize - 1.0));
+  EXPECT_NEAR(off, 0.5, 0.5 * 5.5 * std::sqrt(2.0 / (kSize * (kSize - 1.0) / 2)));  // false alarm 4e-8
+  EXPECT_NEAR(noise.diagonal().squaredNorm() / kSize, 1.0, 5.5 * std::sqrt(2.0 / kSize));
+}
+
+TEST(GaussianMechanism, SmallSensitivitiesGetFineNoise) {
+  auto random = SecureRandom::insecure(3);
+  PrivateSum sum{PrivateSum::Layout::kPlain, 1, 1, {1000}};
+  const auto released = GaussianMechanism::release(sum, Sensitivity(1), 1, 1.0, random);
+  ASSERT_TRUE(released.ok());
+  const double noise = released->value()(0, 0) - 1000;
+  EXPECT_LT(std::fabs(noise), 6);
+  EXPECT_NE(noise, std::round(noise));  // a whole number has probability about 2^-40
+}
+
+TEST(GaussianMechanism, SumsBeyond64BitsSurvive) {
+  auto random = SecureRandom::insecure(4);
+  const Int128 large = Int128{1} << 80;
+  PrivateSum sum{PrivateSum::Layout::kPlain, 1, 1, {large}};
+  const auto released = GaussianMechanism::release(sum, Sensitivity(0x1p41), 1, 0x1p-80, random);
+  ASSERT_TRUE(released.ok());
+  EXPECT_NEAR(released->value()(0, 0), 1.0, 1e-10);
+}
+
+}  // namespace
+}  // namespace eigenveil

@@ -1,0 +1,88 @@
+#include "eigenveil/privacy/sparse_vector.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/statistics.hpp"
+
+namespace eigenveil {
+namespace {
+
+// The exact law of the output, by summing over the noise of the target: an independent computation in doubles.
+std::vector<double> output_law(const std::vector<std::int64_t>& counts, std::int64_t target, double epsilon) {
+  const double scale = 2 / epsilon;
+  const double p = std::exp(-1 / scale);
+  const auto mass = [&](std::int64_t x) { return (1 - p) / (1 + p) * std::pow(p, std::fabs(static_cast<double>(x))); };
+  const auto at_most = [&](std::int64_t x) {
+    return x >= 0 ? 1 - std::pow(p, static_cast<double>(x) + 1) / (1 + p) : std::pow(p, static_cast<double>(-x)) / (1 + p);
+  };
+  const auto reach = static_cast<std::int64_t>(40 * scale);
+  std::vector<double> law(counts.size());
+  for (std::int64_t z = -reach; z <= reach; ++z) {
+    double alive = mass(z);
+    for (std::size_t j = 0; j < counts.size(); ++j) {
+      const double stop = j + 1 == counts.size() ? 1.0 : at_most(target + z - counts[j]);
+      law[j] += alive * stop;
+      alive *= 1 - stop;
+    }
+  }
+  return law;
+}
+
+TEST(SparseVector, WithoutNoiseTakesTheFirstCountAtMostTheTarget) {
+  auto random = SecureRandom::insecure(1);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const PrivateCounts counts{{90, 40, 10, 3, 0}};
+  EXPECT_EQ(**SparseVector::first_at_most(counts, 10, infinity, random), 2U);
+  EXPECT_EQ(**SparseVector::first_at_most(counts, 89, infinity, random), 1U);
+  EXPECT_EQ(**SparseVector::first_at_most(counts, -1, infinity, random), 4U) << "the last point always passes";
+}
+
+TEST(SparseVector, DrawsFromItsExactLaw) {
+  auto random = SecureRandom::insecure(2);
+  const PrivateCounts counts{{30, 20, 12, 9, 4, 0}};
+  constexpr int kDraws = 300'000;
+  std::vector<double> observed(counts.values.size());
+  for (int i = 0; i < kDraws; ++i) observed[**SparseVector::first_at_most(counts, 10, 0.7, random)] += 1;
+  std::vector<double> expected = output_law(counts.values, 10, 0.7);
+  for (double& e : expected) e *= kDraws;
+  double degrees = 0;
+  const double statistic = testing::chi_square(observed, expected, degrees);
+  EXPECT_LT(statistic, testing::chi_square_limit(degrees));  // false alarm 1e-7
+}
+
+// The proof's claim on its own law: neighbours whose counts all move the same way by at most one.
+TEST(SparseVector, NeighboursDifferByAtMostEpsilon) {
+  std::mt19937_64 random(3);
+  double closest = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const double epsilon = std::exp(std::uniform_real_distribution<>(-2, 1)(random));
+    std::vector<std::int64_t> counts;
+    std::int64_t count = 0;
+    for (int j = 0; j < 6; ++j) counts.insert(counts.begin(), count += static_cast<std::int64_t>(random() % 6));
+    auto neighbour = counts;
+    for (auto& c : neighbour) c += static_cast<std::int64_t>(trial % 3 == 0 ? 1 : random() % 2);
+    const auto target = static_cast<std::int64_t>(random() % 12);
+    const auto one = output_law(counts, target, epsilon);
+    const auto two = output_law(neighbour, target, epsilon);
+    for (std::size_t j = 0; j < one.size(); ++j) {
+      const double loss = std::fabs(std::log(one[j] / two[j]));
+      ASSERT_LE(loss, epsilon * (1 + 1e-9));
+      closest = std::max(closest, loss / epsilon);
+    }
+  }
+  EXPECT_GT(closest, 0.4);
+}
+
+TEST(SparseVector, RefusesEpsilonsItCannotDraw) {
+  auto random = SecureRandom::insecure(4);
+  for (const double epsilon : {0.0, -1.0, std::nan(""), 1e-12, 1e6})
+    EXPECT_FALSE(SparseVector::first_at_most(PrivateCounts{{1, 0}}, 0, epsilon, random).ok()) << epsilon;
+  EXPECT_FALSE(SparseVector::first_at_most(PrivateCounts{}, 0, 1, random).ok());
+}
+
+}  // namespace
+}  // namespace eigenveil

@@ -1,0 +1,230 @@
+// One property for every query, both adjacencies, random and adversarial neighbours, no tolerance: the integer difference
+// of two exact sums is within the stated sensitivity. And one pair of neighbours a query that reaches 95% of it.
+#include <gtest/gtest.h>
+
+#include <Eigen/QR>
+#include <functional>
+#include <random>
+
+#include "eigenveil/query/query.hpp"
+#include "tests/support/rows.hpp"
+
+namespace eigenveil {
+namespace {
+
+using testing::lattice_rows;
+using testing::LatticeRow;
+
+struct Row {
+  LatticeRow u;
+  int row_class = 0;
+};
+
+// ||difference||^2 in exact integers; off-diagonal entries of a symmetric sum count twice.
+UInt128 squared_distance(const PrivateSum& one, const PrivateSum& two) {
+  UInt128 total = 0;
+  std::size_t index = 0;
+  for (std::size_t column = 0; column < one.columns; ++column)
+    for (std::size_t row = one.layout == PrivateSum::Layout::kSymmetric ? column : 0; row < one.rows; ++row, ++index) {
+      const Int128 difference = one.values[index] - two.values[index];
+      const bool twice = one.layout == PrivateSum::Layout::kSymmetric && row != column;
+      total += static_cast<UInt128>(difference * difference) * (twice ? 2 : 1);
+    }
+  return total;
+}
+
+// distance^2 <= sensitivity^2, in integers: the double s is a whole number of 2^-10 after flooring.
+bool within(UInt128 squared, Sensitivity s) {
+  const auto scaled = static_cast<UInt128>(std::floor(s.value() * 1024));
+  return (squared << 20) <= scaled * scaled;
+}
+
+PrivateSum sum_of(const SumQuery& query, const std::vector<Row>& rows, std::size_t d, int bits) {
+  std::vector<LatticeRow> u;
+  testing::RowsSetup setup{.bits = bits};
+  for (const Row& row : rows) {
+    u.push_back(row.u);
+    setup.classes.push_back(row.row_class);
+  }
+  return *exact_sum(query, lattice_rows(u, d, setup));
+}
+
+// Distance between neighbours that differ in one row; nullptr stands for "no row" (add-remove-one).
+UInt128 distance(const SumQuery& query, const Row* one, const Row* two, std::size_t d, int bits) {
+  const Row common{LatticeRow(d, 1), 0};
+  std::vector<Row> left = {common};
+  std::vector<Row> right = {common};
+  if (one != nullptr) left.push_back(*one);
+  if (two != nullptr) right.push_back(*two);
+  return squared_distance(sum_of(query, left, d, bits), sum_of(query, right, d, bits));
+}
+
+constexpr int kClasses = 4;
+
+// Random rows, and the ones that hurt: zero, maximal, aligned with a direction or against it, sparse, nearly equal.
+Row hostile_row(std::mt19937_64& random, std::size_t d, int bits, const Matrix& X, const Row* other) {
+  const Lattice lattice{1.0, bits};
+  std::normal_distribution<double> normal;
+  std::vector<double> v(d);
+  const auto pick = random() % 8;
+  const auto column = static_cast<Eigen::Index>(random() % static_cast<std::size_t>(X.cols()));
+  for (std::size_t j = 0; j < d; ++j) {
+    const double x = X(static_cast<Eigen::Index>(j), column);
+    v[j] = pick == 0   ? 0
+           : pick == 1 ? 9 * x
+           : pick == 2 ? -9 * x
+           : pick == 3 ? 9.0 * (j == random() % d)
+           : pick == 4 ? normal(random) / static_cast<double>(d)
+           : pick == 5 ? 9 * (x + 0.2 * normal(random))
+                       : 9 * normal(random);
+  }
+  Row row{LatticeRow(d), static_cast<int>(random() % kClasses)};
+  if (pick == 6 && other != nullptr) {
+    row.u = other->u;
+    for (auto& x : row.u) x = random() % 2 == 0 ? x : -x;
+    return row;
+  }
+  bound_row(v.data(), d, lattice, row.u.data());
+  return row;
+}
+
+Matrix random_directions(std::mt19937_64& random, std::size_t d, std::size_t k) {
+  std::normal_distribution<double> normal;
+  Matrix A(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k));
+  for (Eigen::Index i = 0; i < A.size(); ++i) A.data()[i] = normal(random);
+  return Eigen::HouseholderQR<Matrix>(A).householderQ() * Matrix::Identity(A.rows(), A.cols());
+}
+
+SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
+  const double L = std::ldexp(1.0, bits);  // unit 1: features are lattice integers
+  const double theta = std::max(1.0, L * L * std::exp(-5 * std::uniform_real_distribution<>()(random)));
+  switch (kind) {
+    case 0: return Gram{};
+    case 1: return Apply{*Directions::quantise(X), {}};
+    case 2: return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kShrink}};
+    case 3: return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kDrop}};
+    case 4: return ClassSums{kClasses};
+    case 5: return ClassSums{1};
+    case 6: return ClassCounts{kClasses};
+    case 7: return ClassCounts{1};
+    default: return SquaredNorms{};
+  }
+}
+
+class EverySumQuery : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
+  std::mt19937_64 random(GetParam() + 100);
+  for (int trial = 0; trial < 4000; ++trial) {
+    const int bits = std::uniform_int_distribution<>(4, 20)(random);
+    const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 12)(random);
+    const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
+    const Matrix X = random_directions(random, d, k);
+    const Lattice lattice{std::ldexp(1.0, bits), bits};
+    const SumQuery query = random_query(random, GetParam(), X, bits);
+    const Row one = hostile_row(random, d, bits, X, nullptr);
+    const Row two = hostile_row(random, d, bits, X, &one);
+    ASSERT_TRUE(within(distance(query, &one, &two, d, bits), sensitivity(query, lattice, Adjacency::kReplaceOne)))
+        << "replace-one, trial " << trial;
+    ASSERT_TRUE(within(distance(query, &one, nullptr, d, bits), sensitivity(query, lattice, Adjacency::kAddRemoveOne)))
+        << "add-remove-one, trial " << trial;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 9));
+
+struct TightCase {
+  const char* name;
+  SumQuery query;
+  Row one;
+  std::optional<Row> two;
+};
+
+constexpr int kL = 1 << 20;
+
+std::vector<TightCase> tight_cases() {
+  const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));
+  const Directions e12 = *Directions::quantise(Matrix::Identity(3, 2));
+  const double L2 = static_cast<double>(kL) * kL;
+  const Row x{{kL, 0, 0}, 0};
+  const Row y{{0, kL, 0}, 0};
+  const Row zero{{0, 0, 0}, 0};
+  // ||u|| |u_1| = L^2 / 16 with u almost along the second axis, up and down
+  const Row up{{kL / 16, 1046000, 0}, 0};
+  const Row down{{kL / 16, -1046000, 0}, 0};
+  const Filter shrink{L2 / 16, FilterMode::kShrink};
+  const Filter drop{L2 / 16, FilterMode::kDrop};
+  return {{"gram replace", Gram{}, x, y},
+          {"gram add", Gram{}, x, {}},
+          {"apply k=1 replace", Apply{e1, {}}, x, zero},
+          {"apply k=2 replace", Apply{e12, {}}, x, y},
+          {"apply add", Apply{e12, {}}, x, {}},
+          {"shrink replace", Apply{e1, shrink}, up, down},
+          {"shrink add", Apply{e1, shrink}, x, {}},
+          {"drop replace", Apply{e1, drop}, up, down},
+          {"drop add", Apply{e1, drop}, up, {}},
+          {"wide filter replace", Apply{e12, Filter{L2, FilterMode::kShrink}}, x, y},
+          {"class sums replace", ClassSums{kClasses}, x, Row{{-kL, 0, 0}, 0}},
+          {"class sums add", ClassSums{kClasses}, x, {}},
+          {"class counts replace", ClassCounts{kClasses}, zero, Row{{0, 0, 0}, 1}},
+          {"class counts add", ClassCounts{kClasses}, zero, {}},
+          {"squared norms replace", SquaredNorms{}, x, zero},
+          {"squared norms add", SquaredNorms{}, x, {}}};
+}
+
+TEST(Sensitivity, IsReachedWithinFivePercentBySomeNeighbours) {
+  const Lattice lattice{0x1p20, 20};
+  for (const TightCase& c : tight_cases()) {
+    const auto adjacency = c.two ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne;
+    const double moved = std::sqrt(static_cast<double>(distance(c.query, &c.one, c.two ? &*c.two : nullptr, 3, 20)));
+    const double stated = sensitivity(c.query, lattice, adjacency).value();
+    EXPECT_GE(moved, 0.95 * stated) << c.name;
+    EXPECT_LE(moved, stated) << c.name;
+  }
+}
+
+// Every count moves by at most one, and all of them the same way: what the sparse vector's proof needs.
+TEST(Exceedance, CountsMoveByAtMostOneAndInOneDirection) {
+  std::mt19937_64 random(9);
+  bool reached = false;
+  for (int trial = 0; trial < 3000; ++trial) {
+    const std::size_t d = 1 + random() % 8;
+    const Matrix X = random_directions(random, d, 1 + random() % std::min<std::size_t>(d, 3));
+    const int bits = 12;
+    std::vector<double> grid;
+    for (double g = 10; g < 0x1p25; g *= 1.5) grid.push_back(g);
+    const CountQuery query = trial % 2 == 0 ? CountQuery(Exceedance{*Directions::quantise(X), grid})
+                                            : CountQuery(RawNormExceedance{grid});
+    const Row common = hostile_row(random, d, bits, X, nullptr);
+    const Row one = hostile_row(random, d, bits, X, nullptr);
+    const Row two = hostile_row(random, d, bits, X, &one);
+    const auto counts = [&](const std::vector<LatticeRow>& rows) {
+      return exact_counts(query, lattice_rows(rows, d, {.bits = bits}))->values;
+    };
+    const auto left = counts({common.u, one.u});
+    for (const auto& right : {counts({common.u, two.u}), counts({common.u})}) {
+      std::int64_t most = 0;
+      std::int64_t least = 0;
+      for (std::size_t j = 0; j < grid.size(); ++j) {
+        most = std::max(most, left[j] - right[j]);
+        least = std::min(least, left[j] - right[j]);
+      }
+      ASSERT_LE(most - least, 1);
+      reached |= most == 1;
+    }
+    ASSERT_TRUE(std::is_sorted(left.rbegin(), left.rend()));
+  }
+  EXPECT_TRUE(reached);
+}
+
+TEST(Exceedance, CountsRowsStrictlyAboveEachPoint) {
+  const auto rows = lattice_rows({{3, 4}, {0, 5}, {0, 0}, {6, 8}}, 2, {.bits = 10});
+  const CountQuery raw = RawNormExceedance{{0, 4.9, 5, 10}};
+  EXPECT_EQ(exact_counts(raw, rows)->values, (std::vector<std::int64_t>{3, 3, 1, 0}));
+  // ||u|| |u_1| = 15, 0, 0, 60
+  const CountQuery projected = Exceedance{*Directions::quantise(Matrix::Identity(2, 1)), {0, 14.9, 15, 59, 60}};
+  EXPECT_EQ(exact_counts(projected, rows)->values, (std::vector<std::int64_t>{2, 2, 1, 1, 0}));
+}
+
+}  // namespace
+}  // namespace eigenveil

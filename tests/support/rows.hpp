@@ -1,0 +1,51 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "eigenveil/data/memory_source.hpp"
+#include "eigenveil/rows/bounded_rows.hpp"
+
+namespace eigenveil::testing {
+
+using LatticeRow = std::vector<std::int32_t>;
+
+struct RowsSetup {
+  int bits = 20;
+  int threads = 1;
+  std::size_t chunk_rows = 0;
+  std::size_t memory_bytes = std::size_t{1} << 30;
+  std::vector<int> classes = {};  ///< one a row; empty: none
+};
+
+/// Rows given as lattice integers: a lattice of radius 2^bits has unit 1, so they arrive as they are.
+inline BoundedRows lattice_rows(const std::vector<LatticeRow>& rows, std::size_t columns, const RowsSetup& setup = {}) {
+  RowMajorMatrix values(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(columns));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < columns; ++j)
+      values(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = rows[i][j];
+  const bool classed = !setup.classes.empty();
+  RowMajorMatrix raw = values;
+  if (classed) {
+    raw.conservativeResize(Eigen::NoChange, raw.cols() + 1);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      raw(static_cast<Eigen::Index>(i), raw.cols() - 1) = setup.classes[i];
+  }
+  MemorySource source(raw);
+  std::vector<std::string> names(source.columns().begin(),
+                                 source.columns().begin() + static_cast<std::ptrdiff_t>(columns));
+  BoundingOptions options{.bound = *RowBound::of(std::ldexp(1.0, setup.bits)), .bits = setup.bits};
+  options.threads = setup.threads;
+  options.chunk_rows = setup.chunk_rows;
+  options.memory_bytes = setup.memory_bytes;
+  options.keep_raw_norms = true;
+  if (classed) options.class_column = columns;
+  auto bounded = BoundedRows::read(source, ColumnMap::identity(names), options);
+  EXPECT_TRUE(bounded.ok()) << (bounded.ok() ? "" : bounded.error().message);
+  return *std::move(bounded);
+}
+
+}  // namespace eigenveil::testing
