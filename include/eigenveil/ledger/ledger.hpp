@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
@@ -11,17 +13,19 @@
 #include "eigenveil/privacy/adjacency.hpp"
 #include "eigenveil/privacy/event.hpp"
 
-struct sqlite3;
-
 namespace eigenveil {
 
-/// A data set whose privacy is being spent. Without a budget its spending is recorded but not limited.
+namespace ledger {
+class Database;
+}
+
+/// A data set whose privacy is being spent. Without a limit its spending is recorded but not limited.
 struct DatasetBudget {
   struct Limit {
     Epsilon epsilon;
     Delta delta;
   };
-  std::string name;
+  std::string name;  ///< 1 to 200 bytes without control characters
   std::optional<Limit> limit;
   Adjacency adjacency = Adjacency::kReplaceOne;
   std::string unit = "row";  ///< what one row stands for: a patient, a customer
@@ -33,6 +37,8 @@ enum class ReservationState {
   kUnused,    ///< charged; its oracle recorded that it never answered anything
   kReturned,  ///< was kUnused, then given back by `release_unused`
 };
+
+std::string_view name(ReservationState state);
 
 struct ReservationRecord {
   std::int64_t id;
@@ -47,9 +53,10 @@ struct DatasetStatus {
   std::string created;
   std::string filter;  ///< in words: which filter holds the budget, or "open" before the first reservation
   std::vector<ReservationRecord> reservations;
-  double spent_epsilon;  ///< certified epsilon of everything spent, at the budget's delta (1e-6 without a budget)
-  double spent_delta;
-  std::string remaining;  ///< in words: what a further release may still spend
+  double spent_epsilon;      ///< of everything charged, at the budget's delta (1e-6 without a limit): a report
+  double spent_delta;        ///< the delta that spent_epsilon is stated at
+  double remaining_epsilon;  ///< what a further Gaussian release may ask for at that delta; infinite without a limit
+  std::string remaining;     ///< the same in words
 };
 
 /// Proof that a plan has been charged (or that the user said to do without a ledger). An oracle cannot be made
@@ -59,28 +66,33 @@ class Reservation {
   virtual ~Reservation() = default;
   virtual const PrivacyPlan& plan() const = 0;
   virtual bool in_ledger() const = 0;
-  /// Called by the oracle, durably, before its first answer is computed.
+  /// Called by the oracle once, before its first answer is computed; on disk before it returns. An error means: do
+  /// not answer.
   virtual Status begin_answering() = 0;
-  /// Called by the oracle when it closes without ever having answered.
+  /// Called by the oracle when it closes without ever having answered; no answer may begin afterwards. When the
+  /// ledger cannot record it, the reservation stays spent.
   virtual void close_unused() = 0;
 };
 
 /// A plan that no ledger charges: the release says so.
 std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan);
 
-/// Durable budgets in one SQLite file. Every method opens its own transaction; several processes may share a file.
+/// Durable budgets in one SQLite file. Every method opens its own transaction; several processes may share a file,
+/// and several threads a Ledger. Which plans fit a budget, and why that holds for plans that depend on earlier
+/// answers: src/ledger/filter.proof.md.
 class Ledger {
  public:
-  /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused.
-  static Result<Ledger> open(const std::string& path);
+  /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused. A lock
+  /// that another process holds is waited for as long as `busy_timeout`.
+  static Result<Ledger> open(const std::string& path,
+                             std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 
-  Ledger(Ledger&&) noexcept = default;
-  Ledger& operator=(Ledger&&) noexcept = default;
-
   /// Refuses a name that exists already.
   Status create(const DatasetBudget& budget);
+  /// Keeps a data set of that name as it is, whatever its budget.
+  Status create_if_missing(const DatasetBudget& budget);
   Result<std::vector<DatasetStatus>> list();
   Result<DatasetStatus> show(const std::string& name);
 
@@ -92,12 +104,9 @@ class Ledger {
   Result<int> release_unused(const std::string& name);
 
  private:
-  struct Close {
-    void operator()(sqlite3* db) const;
-  };
-  Ledger(std::string path, sqlite3* db) : path_(std::move(path)), db_(db) {}
-  std::string path_;
-  std::shared_ptr<sqlite3> db_;
+  explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}
+  Result<bool> insert(const DatasetBudget& budget);  // whether the name was new
+  std::shared_ptr<ledger::Database> db_;
 };
 
 }  // namespace eigenveil

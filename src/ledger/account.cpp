@@ -1,0 +1,121 @@
+#include "account.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace eigenveil {
+namespace {
+constexpr std::array<std::string_view, 4> kStateNames = {"reserved", "answered", "unused", "returned"};
+}
+
+std::string_view name(ReservationState state) { return kStateNames.at(static_cast<std::size_t>(state)); }
+
+namespace ledger {
+namespace {
+
+constexpr double kReportDelta = 1e-6;
+
+Result<std::optional<Limit>> limit_of(const Statement& row) {
+  if (row.null(1)) return std::optional<Limit>();
+  const auto epsilon = Epsilon::of(row.real(1));
+  EIGENVEIL_TRY(epsilon);
+  const auto delta = Delta::of(row.real(2));
+  EIGENVEIL_TRY(delta);
+  return std::optional<Limit>({*epsilon, *delta});
+}
+
+Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
+  PrivacyPlan plan;
+  Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
+  for (;;) {
+    const auto more = row.step();
+    EIGENVEIL_TRY(more);
+    if (!*more) return plan;
+    const auto event = event_from_text(row.text(0));
+    EIGENVEIL_TRY(event);
+    plan.events.push_back({row.text(1), event->mechanism, row.integer(2)});
+  }
+}
+
+Status load_reservations(const Database& db, Account& account) {
+  Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
+  for (;;) {
+    const auto more = row.step();
+    EIGENVEIL_TRY(more);
+    if (!*more) return {};
+    const auto plan = load_plan(db, row.integer(0));
+    EIGENVEIL_TRY(plan);
+    const auto state = std::find(kStateNames.begin(), kStateNames.end(), row.text(3)) - kStateNames.begin();
+    account.status.reservations.push_back(
+        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), *plan});
+    if (account.status.reservations.back().state != ReservationState::kReturned)
+      account.charged.insert(account.charged.end(), plan->events.begin(), plan->events.end());
+  }
+}
+
+}  // namespace
+
+Result<Account> load_account(const Database& db, const std::string& name) {
+  Statement row(db, "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha FROM dataset WHERE name = ?",
+                name);
+  const auto found = row.step();
+  EIGENVEIL_TRY(found);
+  if (!*found)
+    return usage_error(fmt::format(
+        "The ledger has no data set '{}'. Create it with: eigenveil ledger create NAME --epsilon E --delta D", name));
+  const auto adjacency = adjacency_from_name(row.text(3));
+  EIGENVEIL_TRY(adjacency);
+  const auto limit = limit_of(row);
+  EIGENVEIL_TRY(limit);
+  Account account{
+      row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
+  account.status.budget = {name, *limit, *adjacency, row.text(4)};
+  account.status.created = row.text(5);
+  EIGENVEIL_TRY(load_reservations(db, account));
+  // A filter ends with the last charge it held: after a full return the data set is open again.
+  if (account.charged.empty()) account.filter = {};
+  return account;
+}
+
+Result<std::int64_t> insert_reservation(const Database& db, const Account& account, const PrivacyPlan& plan,
+                                        const std::string& purpose) {
+  if (account.charged.empty())
+    EIGENVEIL_TRY(Statement(db, "UPDATE dataset SET filter = ?, alpha = ? WHERE id = ?",
+                            static_cast<int>(account.filter.kind), account.filter.alpha, account.id)
+                      .finish());
+  EIGENVEIL_TRY(Statement(db, "INSERT INTO reservation(dataset, purpose) VALUES (?, ?)", account.id, purpose).finish());
+  const std::int64_t id = sqlite3_last_insert_rowid(db.handle());
+  std::int64_t position = 0;
+  for (const PrivacyEvent& event : plan.events)
+    EIGENVEIL_TRY(Statement(db, "INSERT INTO event VALUES (?, ?, ?, ?, ?)", id, position++, event.label,
+                            to_text({event.label, event.mechanism, 1}), event.count)
+                      .finish());
+  return id;
+}
+
+DatasetStatus report(const Account& account) {
+  DatasetStatus status = account.status;
+  if (!status.budget.limit) {
+    status.filter = "none: spending is recorded, not limited";
+    status.spent_epsilon = recorded_epsilon(account.charged, *Delta::of(kReportDelta));
+    status.spent_delta = kReportDelta;
+    status.remaining_epsilon = std::numeric_limits<double>::infinity();
+    status.remaining = "no limit is set";
+    return status;
+  }
+  const Limit& limit = *status.budget.limit;
+  status.filter = describe(account.filter);
+  status.spent_epsilon = spent_epsilon(account.filter, limit, account.charged);
+  status.spent_delta = limit.delta.value();
+  status.remaining_epsilon = remaining_epsilon(account.filter, limit, account.charged);
+  status.remaining = fmt::format("epsilon {:.4g} at delta {} for {}", status.remaining_epsilon, limit.delta.value(),
+                                 account.charged.empty() ? "any release" : "a further Gaussian release");
+  if (status.remaining_epsilon <= 0) status.remaining = "nothing";
+  return status;
+}
+
+}  // namespace ledger
+}  // namespace eigenveil

@@ -1,0 +1,202 @@
+#include "database.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace eigenveil::ledger {
+namespace {
+
+constexpr int kApplicationId = 0x45564c47;  // "EVLG"
+constexpr int kFormat = 1;
+
+// The triggers hold what the code promises: budgets never change, a charge is never deleted or lowered, and only an
+// unused reservation can be returned. A filter is fixed while anything is charged.
+constexpr const char* kSchema = R"sql(
+CREATE TABLE dataset(
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon REAL, delta REAL, adjacency TEXT NOT NULL,
+  unit TEXT NOT NULL, created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  filter INTEGER NOT NULL DEFAULT 0 CHECK (filter BETWEEN 0 AND 3), alpha INTEGER NOT NULL DEFAULT 0,
+  CHECK ((epsilon IS NULL) = (delta IS NULL))) STRICT;
+CREATE TABLE reservation(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, dataset INTEGER NOT NULL REFERENCES dataset(id), purpose TEXT NOT NULL,
+  created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'answered', 'unused', 'returned'))) STRICT;
+CREATE TABLE event(
+  reservation INTEGER NOT NULL REFERENCES reservation(id), position INTEGER NOT NULL, label TEXT NOT NULL,
+  mechanism TEXT NOT NULL, count INTEGER NOT NULL CHECK (count > 0),
+  PRIMARY KEY (reservation, position)) STRICT, WITHOUT ROWID;
+CREATE INDEX reservation_of_dataset ON reservation(dataset);
+
+CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'a data set is never deleted'); END;
+CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
+  WHEN (OLD.id, OLD.name, OLD.adjacency, OLD.unit, OLD.created) IS NOT
+       (NEW.id, NEW.name, NEW.adjacency, NEW.unit, NEW.created)
+    OR (OLD.epsilon, OLD.delta) IS NOT (NEW.epsilon, NEW.delta)
+    OR EXISTS (SELECT 1 FROM reservation WHERE dataset = OLD.id AND state <> 'returned')
+  BEGIN SELECT RAISE(ABORT, 'a budget never changes, nor its filter while anything is charged'); END;
+CREATE TRIGGER reservation_kept BEFORE DELETE ON reservation
+  BEGIN SELECT RAISE(ABORT, 'a reservation is never deleted'); END;
+CREATE TRIGGER reservation_fixed BEFORE UPDATE ON reservation
+  WHEN (OLD.id, OLD.dataset, OLD.purpose, OLD.created) IS NOT (NEW.id, NEW.dataset, NEW.purpose, NEW.created)
+    OR (OLD.state, NEW.state) NOT IN (VALUES ('reserved', 'answered'), ('reserved', 'unused'), ('unused', 'returned'))
+  BEGIN SELECT RAISE(ABORT, 'a charge is never lowered'); END;
+CREATE TRIGGER event_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END;
+CREATE TRIGGER event_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+)sql";
+
+Error cannot_make(const std::string& path) {
+  return bad_input(fmt::format("Cannot create '{}' for the ledger: {}. Choose another place with --ledger FILE.", path,
+                               std::strerror(errno)));
+}
+
+Status make_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
+  EIGENVEIL_TRY(make_folder(folder.parent_path()));
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return cannot_make(folder.string());
+  return {};
+}
+
+// mknod makes the file without a descriptor: closing one would drop the locks this process holds on it elsewhere.
+Status make_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (::mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return cannot_make(path.string());
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return bad_input(
+        fmt::format("The ledger '{}' is a folder or a device, not a file. Give a file with --ledger.", path.string()));
+  return {};
+}
+
+Result<std::int64_t> integer_of(const Database& db, const char* sql) {
+  Statement query(db, sql);
+  const auto row = query.step();
+  EIGENVEIL_TRY(row);
+  return query.integer(0);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  std::error_code failed;
+  // Absolute, so that no name means a temporary or in-memory database to SQLite.
+  const std::filesystem::path file = std::filesystem::absolute(path, failed);
+  if (path.empty() || failed) return usage_error("The ledger needs a file name: --ledger FILE");
+  EIGENVEIL_TRY(make_folder(file.parent_path()));
+  EIGENVEIL_TRY(make_file(file));
+  std::shared_ptr<Database> db(new Database(file.string()));
+  EIGENVEIL_TRY(db->connect(busy_timeout));
+  EIGENVEIL_TRY(db->prepare_schema());
+  return db;
+}
+
+Status Database::connect(std::chrono::milliseconds busy_timeout) {
+  if (sqlite3_open_v2(path_.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK)
+    return error();
+  sqlite3_busy_timeout(handle_, static_cast<int>(busy_timeout.count()));
+  if (sqlite3_db_readonly(handle_, "main") == 1)
+    return bad_input(fmt::format(
+        "The ledger '{}' cannot be written: its permissions or its disk are read-only. Nothing was charged.", path_));
+  return run("PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA");
+}
+
+Status Database::prepare_schema() {
+  Transaction transaction(*this);
+  EIGENVEIL_TRY(transaction.begin());
+  const auto tables = integer_of(*this, "SELECT count(*) FROM sqlite_schema");
+  EIGENVEIL_TRY(tables);
+  const auto application = integer_of(*this, "PRAGMA application_id");
+  EIGENVEIL_TRY(application);
+  const auto format = integer_of(*this, "PRAGMA user_version");
+  EIGENVEIL_TRY(format);
+  if (*tables == 0 && *application == 0 && *format == 0) {
+    EIGENVEIL_TRY(run(kSchema));
+    EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
+  } else if (*application != kApplicationId) {
+    return bad_input(
+        fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
+  } else if (*format != kFormat) {
+    return bad_input(fmt::format(
+        "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
+        path_, *format, kFormat));
+  }
+  EIGENVEIL_TRY(check_integrity());
+  // Written each time: a ledger that cannot be written is found here, before any work is done for it.
+  EIGENVEIL_TRY(run(fmt::format("PRAGMA user_version = {}", kFormat).c_str()));
+  return transaction.commit();
+}
+
+Status Database::check_integrity() {
+  Statement check(*this, "PRAGMA integrity_check(1)");
+  EIGENVEIL_TRY(check.step());
+  if (check.text(0) == "ok") return {};
+  return bad_input(
+      fmt::format("The ledger '{}' is damaged ({}). Restore it from a backup; until then nothing can be charged to it.",
+                  path_, check.text(0)));
+}
+
+Status Database::run(const char* sql) {
+  if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error();
+  return {};
+}
+
+Error Database::error() const {
+  const std::string ledger = fmt::format("The ledger '{}'", path_);
+  switch (sqlite3_errcode(handle_)) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return internal_error(ledger + " is locked by another process for too long. Try again when that has finished.");
+    case SQLITE_FULL:
+      return internal_error(ledger +
+                            " cannot be written: the disk is full. Make room, or choose another with --ledger.");
+    case SQLITE_NOTADB:
+      return bad_input(ledger + " is not a database. Choose another file with --ledger.");
+    case SQLITE_CORRUPT:
+      return bad_input(ledger + " is damaged. Restore it from a backup; until then nothing can be charged to it.");
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      return bad_input(ledger + " cannot be opened for writing. Check the permissions of the file and of its folder.");
+    default:
+      return internal_error(fmt::format("{} failed: {} (SQLite code {}).", ledger, sqlite3_errmsg(handle_),
+                                        sqlite3_extended_errcode(handle_)));
+  }
+}
+
+Transaction::~Transaction() {
+  if (sqlite3_get_autocommit(db_.handle()) == 0) (void)db_.run("ROLLBACK");
+}
+
+Result<bool> Statement::step() {
+  if (status_ == SQLITE_OK) status_ = sqlite3_step(statement_);
+  if (status_ != SQLITE_ROW && status_ != SQLITE_DONE) return db_.error();
+  return std::exchange(status_, SQLITE_OK) == SQLITE_ROW;
+}
+
+Status Statement::finish() {
+  EIGENVEIL_TRY(step());
+  return {};
+}
+
+std::string Statement::text(int column) const {
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return data == nullptr ? std::string()
+                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+}
+
+void Statement::bind(int index, std::int64_t value) {
+  if (status_ == SQLITE_OK) status_ = sqlite3_bind_int64(statement_, index, value);
+}
+void Statement::bind(int index, const std::string& value) {
+  if (status_ == SQLITE_OK)
+    status_ = sqlite3_bind_text(statement_, index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+}
+void Statement::bind(int index, const std::optional<double>& value) {
+  if (status_ == SQLITE_OK)
+    status_ = value ? sqlite3_bind_double(statement_, index, *value) : sqlite3_bind_null(statement_, index);
+}
+
+}  // namespace eigenveil::ledger

@@ -1,0 +1,220 @@
+#include "eigenveil/ledger/ledger.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "account.hpp"
+
+namespace eigenveil {
+
+using ledger::Account;
+using ledger::Database;
+using ledger::Events;
+using ledger::Filter;
+using ledger::Statement;
+using ledger::Transaction;
+
+namespace {
+
+Status check_plan(Adjacency adjacency, const PrivacyPlan& plan) {
+  if (plan.events.empty()) return usage_error("The plan asks for no answer: there is nothing to reserve");
+  for (const PrivacyEvent& event : plan.events) {
+    EIGENVEIL_TRY(validate(event));
+    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) && adjacency != Adjacency::kAddRemoveOne)
+      return usage_error(
+          fmt::format("'{}' answers over a Poisson sample, which is accounted for add-remove-one "
+                      "neighbours only: use --adjacency add-remove-one",
+                      event.label));
+  }
+  return {};
+}
+
+bool noiseless(const PrivacyEvent& event) {
+  const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
+  const auto* pure = std::get_if<PureEvent>(&event.mechanism);
+  return (gaussian != nullptr && std::isinf(gaussian->mu)) || (pure != nullptr && std::isinf(pure->epsilon));
+}
+
+Error refusal(const Account& account, const PrivacyPlan& plan) {
+  const DatasetStatus status = report(account);
+  const ledger::Limit& limit = *status.budget.limit;
+  const auto own = epsilon_of(plan.events, limit.delta);
+  const std::string asked = own.ok() && std::isfinite(*own) ? fmt::format("epsilon {:.4g}", *own) : "no finite epsilon";
+  return budget_refused(
+      fmt::format("The budget of data set '{}' does not allow this release: it asks for {} at delta {}; of epsilon {}, "
+                  "{:.4g} has been spent (filter: {}); what remains: {}. Ask for no more than that, or give back what "
+                  "was never used with: eigenveil ledger release-unused NAME",
+                  status.budget.name, asked, limit.delta.value(), limit.epsilon.value(), status.spent_epsilon,
+                  status.filter, status.remaining));
+}
+
+// Refuses the plan, or settles the filter that holds the account from now on. Nothing is charged here.
+Status admit(Account& account, const PrivacyPlan& plan) {
+  const bool without_noise = std::any_of(plan.events.begin(), plan.events.end(), noiseless);
+  if (!account.status.budget.limit)
+    return without_noise ? usage_error("The plan has an answer without noise, which no ledger can record") : Status{};
+  const ledger::Limit& limit = *account.status.budget.limit;
+  if (without_noise) return refusal(account, plan);
+  if (account.charged.empty()) {
+    account.filter = ledger::choose_filter(limit, plan.events);
+    return account.filter.kind == Filter::Kind::kOpen ? refusal(account, plan) : Status{};
+  }
+  Events events = account.charged;
+  events.insert(events.end(), plan.events.begin(), plan.events.end());
+  return fits(account.filter, limit, events) ? Status{} : refusal(account, plan);
+}
+
+// `db` is empty for a plan that no ledger charges.
+class PlanReservation final : public Reservation {
+ public:
+  PlanReservation(PrivacyPlan plan, std::shared_ptr<Database> db, std::int64_t id)
+      : plan_(std::move(plan)), db_(std::move(db)), id_(id) {}
+  const PrivacyPlan& plan() const override { return plan_; }
+  bool in_ledger() const override { return db_ != nullptr; }
+  Status begin_answering() override { return settle("answered"); }
+  void close_unused() override { (void)settle("unused"); }
+
+ private:
+  // In memory first: whatever the ledger manages to record, nothing follows a first attempt.
+  Status settle(const std::string& state) {
+    if (std::exchange(settled_, true))
+      return internal_error("A reservation answers for one oracle only; this one was begun or closed before");
+    if (!in_ledger()) return {};
+    Transaction transaction(*db_);
+    EIGENVEIL_TRY(transaction.begin());
+    EIGENVEIL_TRY(Statement(*db_, "UPDATE reservation SET state = ? WHERE id = ?", state, id_).finish());
+    if (sqlite3_changes(db_->handle()) != 1) return internal_error("The ledger has lost the reservation");
+    return transaction.commit();
+  }
+
+  PrivacyPlan plan_;
+  std::shared_ptr<Database> db_;
+  std::int64_t id_;
+  bool settled_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan) {
+  return std::make_unique<PlanReservation>(std::move(plan), nullptr, 0);
+}
+
+std::string Ledger::default_path() {
+  const auto variable = [](const char* key) {
+    const char* value = std::getenv(key);  // NOLINT(concurrency-mt-unsafe)
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  std::filesystem::path data = variable("XDG_DATA_HOME");
+  if (!data.is_absolute()) {  // as the XDG base directory specification asks
+    std::filesystem::path home = variable("HOME");
+    if (home.empty())
+      if (const passwd* user = ::getpwuid(::getuid())) home = user->pw_dir;  // NOLINT(concurrency-mt-unsafe)
+    data = home / ".local" / "share";
+  }
+  return (data / "eigenveil" / "ledger.db").string();
+}
+
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  auto db = Database::open(path, busy_timeout);
+  EIGENVEIL_TRY(db);
+  return Ledger(std::move(*db));
+}
+
+Result<bool> Ledger::insert(const DatasetBudget& budget) {
+  const bool control =
+      std::any_of(budget.name.begin(), budget.name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (budget.name.empty() || budget.name.size() > 200 || control)
+    return usage_error("A data set's name has 1 to 200 bytes and no control characters; please choose another");
+  std::optional<double> epsilon;
+  std::optional<double> delta;
+  if (budget.limit) {
+    epsilon = budget.limit->epsilon.value();
+    delta = budget.limit->delta.value();
+  }
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  EIGENVEIL_TRY(Statement(*db_,
+                          "INSERT INTO dataset(name, epsilon, delta, adjacency, unit) VALUES (?, ?, ?, ?, ?) "
+                          "ON CONFLICT(name) DO NOTHING",
+                          budget.name, epsilon, delta, std::string(eigenveil::name(budget.adjacency)), budget.unit)
+                    .finish());
+  const bool inserted = sqlite3_changes(db_->handle()) == 1;
+  EIGENVEIL_TRY(transaction.commit());
+  return inserted;
+}
+
+Status Ledger::create(const DatasetBudget& budget) {
+  const auto inserted = insert(budget);
+  EIGENVEIL_TRY(inserted);
+  if (*inserted) return {};
+  return usage_error(fmt::format(
+      "The ledger has a data set '{}' already, and a budget never changes. Choose another name.", budget.name));
+}
+
+Status Ledger::create_if_missing(const DatasetBudget& budget) {
+  EIGENVEIL_TRY(insert(budget));
+  return {};
+}
+
+Result<std::vector<DatasetStatus>> Ledger::list() {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  std::vector<DatasetStatus> all;
+  Statement names(*db_, "SELECT name FROM dataset ORDER BY name");
+  for (;;) {
+    const auto more = names.step();
+    EIGENVEIL_TRY(more);
+    if (!*more) return all;
+    const auto account = load_account(*db_, names.text(0));
+    EIGENVEIL_TRY(account);
+    all.push_back(report(*account));
+  }
+}
+
+Result<DatasetStatus> Ledger::show(const std::string& name) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  const auto account = load_account(*db_, name);
+  EIGENVEIL_TRY(account);
+  return report(*account);
+}
+
+Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, Adjacency adjacency,
+                                                     const PrivacyPlan& plan, const std::string& purpose) {
+  EIGENVEIL_TRY(check_plan(adjacency, plan));
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  auto account = load_account(*db_, dataset);
+  EIGENVEIL_TRY(account);
+  if (const Adjacency own = account->status.budget.adjacency; own != adjacency)
+    return usage_error(
+        fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
+                    "give --adjacency {}, or use a data set of its own",
+                    dataset, name(own), name(adjacency), name(own)));
+  EIGENVEIL_TRY(admit(*account, plan));
+  const auto id = insert_reservation(*db_, *account, plan, purpose);
+  EIGENVEIL_TRY(id);
+  EIGENVEIL_TRY(transaction.commit());
+  return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
+}
+
+Result<int> Ledger::release_unused(const std::string& name) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  const auto account = load_account(*db_, name);
+  EIGENVEIL_TRY(account);
+  EIGENVEIL_TRY(
+      Statement(*db_, "UPDATE reservation SET state = 'returned' WHERE dataset = ? AND state = 'unused'", account->id)
+          .finish());
+  const int returned = sqlite3_changes(db_->handle());
+  EIGENVEIL_TRY(transaction.commit());
+  return returned;
+}
+
+}  // namespace eigenveil
