@@ -6,6 +6,7 @@
 
 #include "eigenveil/base/types.hpp"
 #include "eigenveil/data/column_map.hpp"
+#include "eigenveil/privacy/event.hpp"
 #include "eigenveil/release/npz.hpp"
 
 namespace eigenveil {
@@ -13,7 +14,9 @@ namespace eigenveil {
 /// What a fit releases. Arrays and manifest hold released values and public facts, nothing else.
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
 /// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
-/// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map].
+/// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map];
+/// optional: noise_edge (the largest eigenvalue that noise alone would typically produce).
+/// A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d).
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;
@@ -21,11 +24,19 @@ struct Model {
   const Matrix* array(const std::string& name) const;  ///< nullptr if the model has none of that name
 };
 
+/// Refuses a model whose arrays are not finite or do not fit together. `where` begins the message.
+Status validate(const Model& model, const std::string& where);
+
+/// Both validate: a model that cannot be read back is not written.
 Status write_model(const Model& model, const std::string& path);
 Result<Model> read_model(const std::string& path);
 
 /// The public column map, as manifest entries and back.
 nlohmann::json columns_to_json(const std::vector<ColumnSpec>& specs);
 Result<std::vector<ColumnSpec>> columns_from_json(const nlohmann::json& json);
+
+/// The privacy events, as manifest entries {label, mechanism: "gaussian:mu=0.2", count} and back.
+nlohmann::json events_to_json(const std::vector<PrivacyEvent>& events);
+Result<std::vector<PrivacyEvent>> events_from_json(const nlohmann::json& json);
 
 }  // namespace eigenveil

@@ -8,7 +8,8 @@
 
 namespace eigenveil {
 
-/// One named array of a file that numpy.load opens, stored as float64. `rows x columns`; a vector has `columns == 0`.
+/// One named array of a file that numpy.load opens, stored as float64. A vector is one column here and has shape
+/// (n,) in the file.
 struct NamedArray {
   std::string name;
   Matrix values;
@@ -35,5 +36,8 @@ Result<NpzContents> read_npz(const std::string& path);
 
 /// Writes a text file the same way: temporary, fsync, rename.
 Status write_text_file(const std::string& path, const std::string& text);
+
+/// Tells whether a file could be written to `path`, before anything is spent on what would go into it.
+Status check_writable(const std::string& path);
 
 }  // namespace eigenveil

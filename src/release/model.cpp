@@ -1,0 +1,123 @@
+#include "eigenveil/release/model.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kManifest = "manifest.json";
+
+std::string shape_of(const NamedArray& array) {
+  return array.is_vector ? fmt::format("{} numbers", array.values.size())
+                         : fmt::format("{} x {} numbers", array.values.rows(), array.values.cols());
+}
+
+const NamedArray* find_array(const Model& model, const std::string& name) {
+  for (const auto& array : model.arrays) {
+    if (array.name == name) return &array;
+  }
+  return nullptr;
+}
+
+Status expect_vector(const Model& model, const std::string& name, Eigen::Index length, const std::string& where) {
+  const NamedArray* array = find_array(model, name);
+  if (array == nullptr) return bad_input(fmt::format("{}: the array '{}' is missing.", where, name));
+  if (!array->is_vector || array->values.size() != length) {
+    return bad_input(fmt::format("{}: the array '{}' has {}, expected a vector of {} to fit 'components'.", where, name,
+                                 shape_of(*array), length));
+  }
+  return {};
+}
+
+std::size_t features_of(const std::vector<ColumnSpec>& specs) {
+  std::size_t features = 0;
+  for (const auto& spec : specs) {
+    const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind);
+    features += categorical != nullptr ? categorical->values.size() : 1;
+  }
+  return features;
+}
+
+Status validate_names(const json& manifest, Eigen::Index features, const std::string& where) {
+  const auto d = static_cast<std::size_t>(features);
+  const auto names = manifest.find("features");
+  if (names == manifest.end() || !names->is_array() || names->size() != d) {
+    return bad_input(fmt::format("{}: its manifest does not list the {} names of 'features'.", where, d));
+  }
+  for (const auto& name : *names) {
+    if (!name.is_string()) return bad_input(fmt::format("{}: 'features' in its manifest holds no text.", where));
+  }
+  const auto columns = manifest.find("columns");
+  if (columns == manifest.end()) return {};
+  const auto specs = columns_from_json(*columns);
+  if (!specs.ok()) return bad_input(fmt::format("{}: {}", where, specs.error().message));
+  if (features_of(*specs) != d) {
+    return bad_input(fmt::format("{}: 'columns' in its manifest makes {} features, but the components have {}.", where,
+                                 features_of(*specs), d));
+  }
+  return {};
+}
+
+Status validate_pca(const Model& model, const std::string& where) {
+  const NamedArray* components = find_array(model, "components");
+  if (components == nullptr) return bad_input(fmt::format("{}: the array 'components' is missing.", where));
+  if (components->is_vector || components->values.size() == 0) {
+    return bad_input(fmt::format("{}: the array 'components' has {}, expected at least one row and one column.", where,
+                                 shape_of(*components)));
+  }
+  const Eigen::Index features = components->values.cols();
+  EIGENVEIL_TRY(expect_vector(model, "eigenvalues", components->values.rows(), where));
+  for (const char* name : {"mean", "offset", "scale"}) EIGENVEIL_TRY(expect_vector(model, name, features, where));
+  return validate_names(model.manifest, features, where);
+}
+
+}  // namespace
+
+const Matrix* Model::array(const std::string& name) const {
+  const NamedArray* found = find_array(*this, name);
+  return found != nullptr ? &found->values : nullptr;
+}
+
+Status validate(const Model& model, const std::string& where) {
+  const auto kind = model.manifest.is_object() ? model.manifest.find("model") : model.manifest.end();
+  if (!model.manifest.is_object() || kind == model.manifest.end() || !kind->is_string()) {
+    return bad_input(fmt::format("{}: its manifest does not say which 'model' it is, e.g. \"pca\".", where));
+  }
+  for (const auto& array : model.arrays) {
+    if (!array.values.allFinite()) {
+      return bad_input(fmt::format("{}: the array '{}' holds a value that is not a finite number.", where, array.name));
+    }
+  }
+  return *kind == "pca" ? validate_pca(model, where) : Status();
+}
+
+Status write_model(const Model& model, const std::string& path) {
+  if (auto valid = validate(model, path); !valid.ok()) {
+    return internal_error(fmt::format("{} It was not written; please report this.", valid.error().message));
+  }
+  // A column name that is not UTF-8 cannot be written as it is; the release must not be lost over it.
+  const std::string manifest = model.manifest.dump(2, ' ', false, json::error_handler_t::replace);
+  return write_npz(path, model.arrays, {{kManifest, manifest + "\n"}});
+}
+
+Result<Model> read_model(const std::string& path) {
+  auto contents = read_npz(path);
+  if (!contents.ok()) return contents.error();
+  for (const auto& text : contents->texts) {
+    if (text.name != kManifest) continue;
+    Model model{std::move(contents->arrays), json::parse(text.text, nullptr, false)};
+    if (model.manifest.is_discarded()) {
+      return bad_input(fmt::format("{}: its {} is not JSON. The file is damaged; make it again.", path, kManifest));
+    }
+    EIGENVEIL_TRY(validate(model, path));
+    return model;
+  }
+  return bad_input(
+      fmt::format("{}: holds no {}, so it is not a model. Give a file that eigenveil wrote.", path, kManifest));
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,321 @@
+#include "eigenveil/release/npz.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "tests/release/scratch.hpp"
+
+namespace eigenveil {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using namespace eigenveil::testing;  // NOLINT(google-build-using-namespace)
+
+NamedArray matrix(const std::string& name, Matrix values) { return {name, std::move(values), false}; }
+NamedArray vector(const std::string& name, Matrix values) { return {name, std::move(values), true}; }
+
+bool same_bits(const Matrix& a, const Matrix& b) {
+  return a.rows() == b.rows() && a.cols() == b.cols() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(double)) == 0;
+}
+
+Matrix awkward_numbers() {
+  Matrix values(2, 3);
+  values << 0.1, -0.0, std::numeric_limits<double>::denorm_min(),  //
+      std::numeric_limits<double>::max(), -1.0 / 3, 1e-300;
+  return values;
+}
+
+TEST(Npz, ReturnsEveryBitItWasGiven) {
+  const Scratch scratch;
+  const std::string path = scratch.path("a.npz");
+  const Matrix column = Matrix::Random(5, 1);
+  ASSERT_TRUE(
+      write_npz(path, {matrix("m", awkward_numbers()), vector("v", column)}, {{"manifest.json", "{\"x\": 1}\n"}}).ok());
+  const auto back = read_npz(path);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_EQ(back->arrays.size(), 2);
+  EXPECT_EQ(back->arrays[0].name, "m");
+  EXPECT_FALSE(back->arrays[0].is_vector);
+  EXPECT_TRUE(same_bits(back->arrays[0].values, awkward_numbers()));
+  EXPECT_EQ(back->arrays[1].name, "v");
+  EXPECT_TRUE(back->arrays[1].is_vector);
+  EXPECT_TRUE(same_bits(back->arrays[1].values, column));
+  ASSERT_EQ(back->texts.size(), 1);
+  EXPECT_EQ(back->texts[0].text, "{\"x\": 1}\n");
+}
+
+RC_GTEST_PROP(Npz, ReturnsAnyMatrixOfAnyShape, ()) {
+  const auto rows = *rc::gen::inRange(0, 12);
+  const auto columns = *rc::gen::inRange(0, 12);
+  Matrix values(rows, columns);
+  for (auto& value : values.reshaped()) value = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>());
+  const Scratch scratch;
+  RC_ASSERT(write_npz(scratch.path("a.npz"), {matrix("m", values)}, {}).ok());
+  const auto back = read_npz(scratch.path("a.npz"));
+  RC_ASSERT(back.ok());
+  RC_ASSERT(same_bits(back->arrays.at(0).values, values));
+}
+
+TEST(Npz, IsOpenedByNumpyWithTheSameNumbersAndTheManifest) {
+  const Scratch scratch;
+  Matrix values(2, 3);
+  values << 1, 2, 3, 4, 5, 6.5;
+  Matrix column(2, 1);
+  column << 0.1, 1e-300;
+  ASSERT_TRUE(
+      write_npz(scratch.path("a.npz"), {matrix("m", values), vector("v", column)}, {{"manifest.json", "{}"}}).ok());
+  const auto ran = run_python(scratch, R"(
+import sys, numpy
+file = numpy.load(sys.argv[1])
+assert file.files == ["m", "v", "manifest.json"], file.files
+assert file["m"].dtype == numpy.float64 and file["m"].tolist() == [[1, 2, 3], [4, 5, 6.5]], file["m"]
+assert file["v"].shape == (2,) and file["v"].tolist() == [0.1, 1e-300], file["v"]
+assert file["manifest.json"] == b"{}", file["manifest.json"]
+)",
+                              {scratch.path("a.npz")});
+  EXPECT_EQ(ran.exit_code, 0) << ran.output;
+}
+
+TEST(Npz, HasBytesThatDependOnItsContentsAlone) {
+  const Scratch scratch;
+  const std::vector<NamedArray> arrays = {matrix("m", awkward_numbers())};
+  ASSERT_TRUE(write_npz(scratch.path("a.npz"), arrays, {{"t", "text"}}).ok());
+  setenv("TZ", "Asia/Tokyo", 1);
+  tzset();
+  usleep(2'100'000);  // zip times have a resolution of two seconds
+  const auto written = write_npz(scratch.path("b.npz"), arrays, {{"t", "text"}});
+  unsetenv("TZ");
+  tzset();
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(read_bytes(scratch.path("a.npz")), read_bytes(scratch.path("b.npz")));
+  EXPECT_FALSE(read_bytes(scratch.path("a.npz")).empty());
+}
+
+TEST(Npz, ReadsEveryNumberTypeAndOrderThatNumpyWrites) {
+  const Scratch scratch;
+  const auto ran = run_python(scratch, R"(
+import sys, numpy
+a = numpy.arange(6).reshape(2, 3)
+arrays = {t: a.astype(t) for t in ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]}
+arrays["fortran"] = numpy.asfortranarray(a.astype("f4"))
+numpy.savez(sys.argv[1], **arrays)
+numpy.savez_compressed(sys.argv[2], **arrays)
+)",
+                              {scratch.path("plain.npz"), scratch.path("packed.npz")});
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  Matrix expected(2, 3);
+  expected << 0, 1, 2, 3, 4, 5;
+  for (const char* name : {"plain.npz", "packed.npz"}) {
+    const auto back = read_npz(scratch.path(name));
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    ASSERT_EQ(back->arrays.size(), 11);
+    for (const auto& array : back->arrays) EXPECT_EQ(array.values, expected) << name << " " << array.name;
+  }
+}
+
+void expect_bad_input(const Result<NpzContents>& result, const std::string& words) {
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(result.error().message, HasSubstr(words));
+}
+
+TEST(Npz, RefusesWhatIsNoArchive) {
+  const Scratch scratch;
+  expect_bad_input(read_npz(scratch.path("none.npz")), "no such file");
+  expect_bad_input(read_npz(scratch.path("")), scratch.path(""));
+  write_bytes(scratch.path("text.npz"), "a,b\n1,2\n");
+  expect_bad_input(read_npz(scratch.path("text.npz")), "not an NPZ file");
+  write_bytes(scratch.path("empty.npz"), "");
+  expect_bad_input(read_npz(scratch.path("empty.npz")), "not an NPZ file");
+}
+
+TEST(Npz, RefusesEveryTruncationOfAnArchive) {
+  const Scratch scratch;
+  ASSERT_TRUE(write_npz(scratch.path("a.npz"), {matrix("m", awkward_numbers())}, {{"t", "text"}}).ok());
+  const std::string bytes = read_bytes(scratch.path("a.npz"));
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    write_bytes(scratch.path("cut.npz"), bytes.substr(0, length));
+    ASSERT_FALSE(read_npz(scratch.path("cut.npz")).ok()) << "cut after " << length << " bytes";
+  }
+}
+
+TEST(Npz, RefusesAnArchiveWithAnyFlippedByteOfAnArray) {
+  const Scratch scratch;
+  ASSERT_TRUE(write_npz(scratch.path("a.npz"), {matrix("m", awkward_numbers())}, {}).ok());
+  const std::string bytes = read_bytes(scratch.path("a.npz"));
+  const std::size_t begin = bytes.find("\x93NUMPY");
+  ASSERT_NE(begin, std::string::npos);
+  for (std::size_t at = begin; at < begin + 128 + 48; ++at) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    write_bytes(scratch.path("b.npz"), flipped);
+    expect_bad_input(read_npz(scratch.path("b.npz")), "member 'm.npy'");
+  }
+}
+
+TEST(Npz, RefusesArraysItCannotHoldAndSaysWhichAndWhy) {
+  const Scratch scratch;
+  const auto ran = run_python(scratch, R"py(
+import sys, warnings, zipfile, numpy
+warnings.simplefilter("ignore")
+folder = sys.argv[1]
+def header(descr="'<f8'", shape="(2, 2)", version=b"\x01\x00"):
+    text = ("{'descr': %s, 'fortran_order': False, 'shape': %s, }" % (descr, shape)).ljust(117).encode() + b"\n"
+    return b"\x93NUMPY" + version + len(text).to_bytes(2, "little") + text
+def save(name, *members):
+    with zipfile.ZipFile(folder + "/" + name, "w") as z:
+        for data in members:
+            z.writestr("x.npy", data)
+save("huge.npz", header(shape="(1000000000000, 100)"))
+save("overflow.npz", header(shape="(4294967296, 4294967296)"))
+save("negative.npz", header(shape="(-1, 2)"))
+save("words.npz", header(shape="(two, 2)"))
+save("short.npz", header() + bytes(24))
+save("long.npz", header() + bytes(40))
+save("version.npz", header(version=b"\x09\x00"))
+save("nothing.npz", b"")
+save("header.npz", header()[:50])
+save("magic.npz", b"hello")
+save("twice.npz", header() + bytes(32), header() + bytes(32))
+numpy.savez(folder + "/cube.npz", x=numpy.zeros((2, 2, 2)))
+numpy.savez(folder + "/scalar.npz", x=numpy.float64(3))
+numpy.savez(folder + "/big.npz", x=numpy.zeros(3, ">f8"))
+numpy.savez(folder + "/complex.npz", x=numpy.zeros(3, "c8"))
+numpy.savez(folder + "/text.npz", x=numpy.array(["a", "b"]))
+numpy.savez(folder + "/record.npz", x=numpy.zeros(3, [("a", "f8")]))
+)py",
+                              {scratch.path(".")});
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  const std::vector<std::pair<std::string, std::string>> expected = {{"huge", "1000000000000 x 100 numbers"},
+                                                                     {"overflow", "4294967296"},
+                                                                     {"negative", "shape"},
+                                                                     {"words", "shape"},
+                                                                     {"short", "24 bytes follow"},
+                                                                     {"long", "40 bytes follow"},
+                                                                     {"version", "version 9"},
+                                                                     {"nothing", "not in NPY format"},
+                                                                     {"header", "inside its header"},
+                                                                     {"magic", "not in NPY format"},
+                                                                     {"cube", "3 dimensions"},
+                                                                     {"scalar", "0 dimensions"},
+                                                                     {"big", "big-endian"},
+                                                                     {"complex", "type c8"},
+                                                                     {"text", "type U1"},
+                                                                     {"record", "not plain numbers"},
+                                                                     {"twice", "twice"}};
+  for (const auto& [name, words] : expected) {
+    SCOPED_TRACE(name);
+    expect_bad_input(read_npz(scratch.path(name + ".npz")), words);
+  }
+}
+
+TEST(Npz, RefusesTwoMembersOfOneName) {
+  const Scratch scratch;
+  const auto written =
+      write_npz(scratch.path("a.npz"), {vector("x", Matrix::Ones(1, 1)), vector("x", Matrix::Ones(1, 1))}, {});
+  EXPECT_FALSE(written.ok());
+  EXPECT_THAT(scratch.names(), IsEmpty());
+}
+
+TEST(OutputFile, HasThePermissionsOfAnyFileTheUserMakes) {
+  const Scratch scratch;
+  const mode_t before = umask(027);
+  const auto written = write_text_file(scratch.path("t"), "x");
+  umask(before);
+  ASSERT_TRUE(written.ok());
+  struct stat status {};
+  ASSERT_EQ(stat(scratch.path("t").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0640U);
+}
+
+TEST(OutputFile, ReplacesAnOlderFileAndLeavesNoTemporary) {
+  const Scratch scratch;
+  write_bytes(scratch.path("t"), "old");
+  ASSERT_TRUE(write_text_file(scratch.path("t"), "new").ok());
+  EXPECT_EQ(read_bytes(scratch.path("t")), "new");
+  EXPECT_THAT(scratch.names(), ElementsAre("t"));
+}
+
+TEST(OutputFile, IsWrittenThroughALinkInsteadOfReplacingIt) {
+  const Scratch scratch;
+  write_bytes(scratch.path("target"), "old");
+  ASSERT_EQ(symlink("target", scratch.path("link").c_str()), 0);
+  ASSERT_TRUE(write_text_file(scratch.path("link"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch.path("link")));
+  EXPECT_EQ(read_bytes(scratch.path("target")), "new");
+}
+
+void expect_usage(const Status& status, const std::string& words) {
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(status.error().message, HasSubstr(words));
+}
+
+TEST(OutputFile, IsRefusedWhereNoFileCanBe) {
+  const Scratch scratch;
+  write_bytes(scratch.path("file"), "x");
+  expect_usage(write_text_file(scratch.path("file/t"), "x"), "folder does not exist");
+  expect_usage(write_text_file(scratch.path("none/t"), "x"), "folder does not exist");
+  expect_usage(write_text_file(scratch.path("."), "x"), "is a directory");
+  expect_usage(write_text_file("", "x"), "empty");
+  ASSERT_EQ(mkfifo(scratch.path("pipe").c_str(), 0600), 0);
+  expect_usage(write_text_file(scratch.path("pipe"), "x"), "not a regular file");
+  expect_usage(check_writable(scratch.path("none/t")), "folder does not exist");
+  EXPECT_TRUE(check_writable(scratch.path("t")).ok());
+  EXPECT_THAT(scratch.names(), ::testing::UnorderedElementsAre("file", "pipe"));
+}
+
+/// Runs `action` in a child process and returns its exit code.
+template <class Action>
+int in_child(const Action& action) {
+  const pid_t child = fork();
+  if (child == 0) _exit(action());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(OutputFile, SurvivesADiskThatFillsUpByLeavingTheOldFileAndNothingElse) {
+  const Scratch scratch;
+  write_bytes(scratch.path("a.npz"), "old");
+  const int code = in_child([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 100;
+    const auto written = write_npz(scratch.path("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {});
+    if (written.ok()) return 101;
+    if (written.error().message.find("nothing was left behind") == std::string::npos) return 102;
+    return static_cast<int>(written.error().code);
+  });
+  EXPECT_EQ(code, static_cast<int>(ErrorCode::kInternal));
+  EXPECT_THAT(scratch.names(), ElementsAre("a.npz"));
+  EXPECT_EQ(read_bytes(scratch.path("a.npz")), "old");
+}
+
+TEST(OutputFile, IsNeverPartialWhenTheProcessIsKilledWhileWriting) {
+  const Scratch scratch;
+  write_bytes(scratch.path("a.npz"), "old");
+  in_child([&] {
+    const rlimit limit{4096, 4096};
+    setrlimit(RLIMIT_FSIZE, &limit);  // SIGXFSZ kills the child in the middle of the file
+    return write_npz(scratch.path("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {}).ok() ? 1 : 2;
+  });
+  EXPECT_EQ(read_bytes(scratch.path("a.npz")), "old");
+  ASSERT_TRUE(write_text_file(scratch.path("a.npz"), "new").ok()) << "what a killed process left is in the way";
+}
+
+}  // namespace
+}  // namespace eigenveil
