@@ -1,1 +1,69 @@
-int main() { return 0; }
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+constexpr const char* kFooter = R"(
+Examples:
+  eigenveil demo
+  eigenveil schema init patients.csv > patients.toml      # then fill in the public bounds
+  eigenveil ledger create patients --epsilon 2 --delta 1e-6
+  eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
+  eigenveil transform model.npz patients.csv --out scores.csv
+
+Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.
+'eigenveil COMMAND --help' tells more about a command.)";
+
+int run(int argc, char** argv) {
+  CLI::App program("Eigenveil learns the spectral structure of private data and releases it with differential privacy.",
+                   "eigenveil");
+  program.footer(kFooter);
+  program.require_subcommand(1);
+  program.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("eigenveil: {}\nRun 'eigenveil --help', or 'eigenveil COMMAND --help', for what is possible.\n",
+                       error.what());
+  });
+
+  std::vector<Command> commands = {pca_command(program), transform_command(program), account_command(program)};
+  for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
+  commands.push_back(schema_command(program));
+  commands.push_back(generate_command(program));
+  commands.push_back(demo_command(program));
+  commands.push_back({program.add_subcommand("version", "Print the version"), [] {
+                        fmt::print("eigenveil {}\n", version());
+                        return 0;
+                      }});
+  commands.push_back({program.add_subcommand("help", "Print this help"), [&program] {
+                        fmt::print("{}", program.help());
+                        return 0;
+                      }});
+
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+  }
+  for (const Command& command : commands)
+    if (command.app->parsed()) return command.run();
+  return static_cast<int>(ErrorCode::kInternal);
+}
+
+}  // namespace
+}  // namespace eigenveil::app
+
+int main(int argc, char** argv) {
+  try {
+    return eigenveil::app::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "eigenveil: out of memory; lower --memory, or use fewer columns\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "eigenveil: internal error: {}\n", error.what());
+  }
+  return static_cast<int>(eigenveil::ErrorCode::kInternal);
+}

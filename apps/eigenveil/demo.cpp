@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+constexpr const char* kImages = "/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz";
+
+int run(const std::string& images, const std::string& folder, const OutputFlags& output) {
+  if (!std::filesystem::exists(images))
+    return fail(bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) return fail(usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message())));
+
+  PcaJob job{.rows = {},
+             .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
+             .run = {},
+             .components = 8,
+             .out = folder + "/model.npz",
+             .report = folder + "/report.html",
+             .report_options = {ReportOptions::ImageShape{28, 28}}};
+  job.rows.data = images;
+  job.rows.ranges = {"0:255"};
+  job.rows.center = Center::kPrivate;
+  job.rows.row_bound = *RowBound::of(20);
+  job.privacy.ledger = folder + "/ledger.db";
+  if (!output.quiet)
+    fmt::print(stderr,
+               "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
+               "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 8 --epsilon 1 "
+               "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
+               images, job.out, job.report, job.privacy.ledger);
+  auto outcome = [&] {
+    Terminal terminal(output.quiet);
+    return run_pca(job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_pca(job, *outcome, output);
+}
+
+}  // namespace
+
+Command demo_command(CLI::App& program) {
+  auto* app = program.add_subcommand("demo", "Private PCA of Fashion-MNIST, with a report");
+  struct Flags {
+    std::string images = kImages;
+    std::string folder = "eigenveil-demo";
+    OutputFlags output;
+  };
+  auto flags = std::make_shared<Flags>();
+  app->add_option("--images", flags->images, "Where the images are")->capture_default_str();
+  app->add_option("--folder", flags->folder, "Where to write model, report and ledger")->capture_default_str();
+  app->add_flag("--json", flags->output.json, "Print one JSON object on stdout and nothing else there");
+  app->add_flag("--quiet", flags->output.quiet, "No progress on stderr");
+  return {app, [flags] { return run(flags->images, flags->folder, flags->output); }};
+}
+
+}  // namespace eigenveil::app

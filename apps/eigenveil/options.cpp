@@ -1,0 +1,187 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace eigenveil::app {
+namespace {
+
+template <class T>
+std::optional<T> number(const std::string& text) {
+  T value{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Result<std::size_t> bytes_from_text(const std::string& text) {
+  std::string digits = text;
+  std::size_t unit = 1;
+  if (!digits.empty()) {
+    const std::size_t power = std::string("KMGT").find(static_cast<char>(std::toupper(digits.back())));
+    if (power != std::string::npos) {
+      unit = std::size_t{1} << (10 * (power + 1));
+      digits.pop_back();
+    }
+  }
+  const auto value = number<std::size_t>(digits);
+  if (!value || *value == 0 || *value > SIZE_MAX / unit)
+    return usage_error(fmt::format("--memory must be a size such as 2G or 512M, but is '{}'", text));
+  return *value * unit;
+}
+
+void SourceFlags::add_to(CLI::App& app) {
+  app.add_option("--columns", columns, "Columns to use, by name or 1-based position or range: a,b,c or 1-50")
+      ->delimiter(',')
+      ->group("Rows");
+  app.add_option("--header", header, "Does a CSV file begin with column names? auto, yes or no")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->capture_default_str()
+      ->group("Rows");
+  app.add_option("--delimiter", delimiter, "CSV delimiter, one character or 'tab'; found out by default")->group("Rows");
+  app.add_option("--member", member, "Array inside an NPZ file, or data set inside an HDF5 file")->group("Rows");
+}
+
+Result<SourceOptions> SourceFlags::options() const {
+  SourceOptions options;
+  options.columns = columns;
+  options.header = header == "auto" ? Header::kAuto : header == "yes" ? Header::kYes : Header::kNo;
+  if (delimiter == "tab" || delimiter == "\\t")
+    options.delimiter = '\t';
+  else if (delimiter.size() > 1)
+    return usage_error(fmt::format("--delimiter must be one character or 'tab', but is '{}'", delimiter));
+  else if (!delimiter.empty())
+    options.delimiter = delimiter[0];
+  options.member = member;
+  return options;
+}
+
+void RowFlags::add_to(CLI::App& app) {
+  app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5")->required();
+  app.add_option("--schema", schema, "TOML file with the public bounds of each column (see: eigenveil schema init)")
+      ->group("Rows");
+  app.add_option("--range", ranges, "Public bounds LO:HI of all columns, or COLUMN=LO:HI of one; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group("Rows");
+  app.add_option("--row-bound", row_bound,
+                 "Longest Euclidean norm a row may keep (longer ones are scaled down); default: what the ranges allow")
+      ->group("Rows");
+  app.add_option("--center", center,
+                 "What becomes zero: none, the middle of each range, or the mean, privately (a share of the budget)")
+      ->check(CLI::IsMember({"none", "range", "private"}))
+      ->capture_default_str()
+      ->group("Rows");
+  app.add_option("--missing", missing, "A row with a missing value: error, or count it as zero-row")
+      ->check(CLI::IsMember({"error", "zero-row"}))
+      ->capture_default_str()
+      ->group("Rows");
+  source.add_to(app);
+}
+
+Result<RowOptions> RowFlags::options() const {
+  RowOptions options;
+  options.data = data;
+  if (!schema.empty()) options.schema = schema;
+  options.ranges = ranges;
+  if (!row_bound.empty()) {
+    const auto value = number<double>(row_bound);
+    if (!value) return usage_error(fmt::format("--row-bound must be a number, but is '{}'", row_bound));
+    const auto bound = RowBound::of(*value);
+    if (!bound) return bound.error();
+    options.row_bound = *bound;
+  }
+  options.center = center == "none" ? Center::kNone : center == "range" ? Center::kRange : Center::kPrivate;
+  options.missing = missing == "error" ? MissingPolicy::kError : MissingPolicy::kZeroRow;
+  auto opened = source.options();
+  if (!opened) return opened.error();
+  options.source = *std::move(opened);
+  return options;
+}
+
+void PrivacyFlags::add_to(CLI::App& app) {
+  app.add_option("--epsilon", epsilon, "Privacy loss; smaller is more private, 1 is a common choice")
+      ->required()
+      ->group("Privacy");
+  app.add_option("--delta", delta, "Probability that epsilon does not hold; below 1 / number of rows")
+      ->required()
+      ->group("Privacy");
+  app.add_option("--adjacency", adjacency, "What is protected: replace-one row, or add-remove-one (hides the row count)")
+      ->capture_default_str()
+      ->group("Privacy");
+  app.add_option("--accounting", accounting, "tight, or zcdp (rests on the discrete law's own theorem, a bit looser)")
+      ->check(CLI::IsMember({"tight", "zcdp"}))
+      ->capture_default_str()
+      ->group("Privacy");
+  app.add_option("--dataset", dataset, "Data set in the ledger whose budget pays (see: eigenveil ledger create)")
+      ->group("Privacy");
+  auto* path = app.add_option("--ledger", ledger, "Ledger file; default: ~/.local/share/eigenveil/ledger.db");
+  path->group("Privacy");
+  app.add_flag("--no-ledger", no_ledger, "Charge nobody; the release says so")->excludes(path)->group("Privacy");
+}
+
+Result<PrivacyOptions> PrivacyFlags::options() const {
+  const auto e = Epsilon::of(epsilon);
+  if (!e) return e.error();
+  const auto d = Delta::of(delta);
+  if (!d) return d.error();
+  const auto a = adjacency_from_name(adjacency);
+  if (!a) return a.error();
+  if (no_ledger && !dataset.empty()) return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
+  PrivacyOptions options{*e, *d, *a};
+  options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
+  options.use_ledger = !no_ledger;
+  options.ledger = ledger;
+  options.dataset = dataset;
+  return options;
+}
+
+void RunFlags::add_to(CLI::App& app) {
+  app.add_option("--threads", threads, "Threads; default: as many as cores")->check(CLI::Range(1, 1024))->group("Running");
+  app.add_option("--memory", memory, "Memory to stay within; rows beyond it wait in an unnamed temporary file")
+      ->capture_default_str()
+      ->group("Running");
+  app.add_option("--insecure-seed", insecure_seed, "Repeatable noise, for tests only: the release is stamped NOT PRIVATE")
+      ->group("Running");
+}
+
+Result<RunOptions> RunFlags::options() const {
+  RunOptions options;
+  options.threads = threads;
+  const auto bytes = bytes_from_text(memory);
+  if (!bytes) return bytes.error();
+  options.memory = *bytes;
+  if (!insecure_seed.empty()) {
+    options.insecure_seed = number<std::uint64_t>(insecure_seed);
+    if (!options.insecure_seed)
+      return usage_error(fmt::format("--insecure-seed must be a whole number, but is '{}'", insecure_seed));
+  }
+  return options;
+}
+
+void OutputFlags::add_to(CLI::App& app) {
+  app.add_option("--out", out, "Model file to write")->capture_default_str()->group("Output");
+  app.add_option("--report", report, "HTML report to write")->group("Output");
+  app.add_option("--image-shape", image_shape, "Draw components as images in the report: HEIGHTxWIDTH")->group("Output");
+  app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there")->group("Output");
+  app.add_flag("--quiet", quiet, "No progress on stderr")->group("Output");
+  app.add_flag("--diagnostics", diagnostics, "Show the operator how many rows were clipped (not private: do not share)")
+      ->group("Output");
+}
+
+Result<ReportOptions> OutputFlags::report_options() const {
+  ReportOptions options;
+  if (image_shape.empty()) return options;
+  const std::size_t x = image_shape.find('x');
+  const auto height = number<std::size_t>(image_shape.substr(0, x));
+  const auto width = x == std::string::npos ? std::nullopt : number<std::size_t>(image_shape.substr(x + 1));
+  if (!height || !width || *height == 0 || *width == 0 || *height > 65535 || *width > 65535)
+    return usage_error(fmt::format("--image-shape must be HEIGHTxWIDTH such as 28x28, but is '{}'", image_shape));
+  options.image_shape = {*height, *width};
+  return options;
+}
+
+}  // namespace eigenveil::app

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eigenveil/job/pca.hpp"
+
+namespace eigenveil::app {
+
+/// A subcommand's work: runs after parsing and returns the exit code.
+using Action = std::function<int()>;
+
+/// Adds a subcommand to the program; the returned action is called when the user named it.
+struct Command {
+  CLI::App* app;
+  Action run;
+};
+
+// Options that several subcommands share, as the user typed them, and what they mean to the library.
+
+struct SourceFlags {
+  std::vector<std::string> columns;
+  std::string header = "auto";
+  std::string delimiter;
+  std::string member;
+  void add_to(CLI::App& app);
+  Result<SourceOptions> options() const;
+};
+
+struct RowFlags {
+  std::string data;
+  std::string schema;
+  std::vector<std::string> ranges;
+  std::string row_bound;
+  std::string center = "range";
+  std::string missing = "error";
+  SourceFlags source;
+  void add_to(CLI::App& app);
+  Result<RowOptions> options() const;
+};
+
+struct PrivacyFlags {
+  double epsilon = 0;
+  double delta = 0;
+  std::string adjacency = "replace-one";
+  std::string accounting = "tight";
+  std::string dataset;
+  std::string ledger;
+  bool no_ledger = false;
+  void add_to(CLI::App& app);
+  Result<PrivacyOptions> options() const;
+};
+
+struct RunFlags {
+  int threads = 0;
+  std::string memory = "2G";
+  std::string insecure_seed;
+  void add_to(CLI::App& app);
+  Result<RunOptions> options() const;
+};
+
+struct OutputFlags {
+  std::string out = "model.npz";
+  std::string report;
+  std::string image_shape;
+  bool json = false;
+  bool quiet = false;
+  bool diagnostics = false;
+  void add_to(CLI::App& app);
+  Result<ReportOptions> report_options() const;
+};
+
+/// "2G", "512M", "64K" or a number of bytes.
+Result<std::size_t> bytes_from_text(const std::string& text);
+
+Command pca_command(CLI::App& program);
+Command transform_command(CLI::App& program);
+Command account_command(CLI::App& program);
+std::vector<Command> ledger_commands(CLI::App& program);
+Command schema_command(CLI::App& program);
+Command generate_command(CLI::App& program);
+Command demo_command(CLI::App& program);
+
+/// Shows a finished PCA to a person or a program; shared by `pca` and `demo`.
+int show_pca(const PcaJob& job, const PcaOutcome& outcome, const OutputFlags& output);
+
+}  // namespace eigenveil::app

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "eigenveil/job/observer.hpp"
+#include "eigenveil/job/rows.hpp"
+#include "eigenveil/ledger/ledger.hpp"
+#include "eigenveil/query/local_oracle.hpp"
+
+namespace eigenveil {
+
+/// The guarantee a user asks for, and where it is charged.
+struct PrivacyOptions {
+  Epsilon epsilon;
+  Delta delta;
+  Adjacency adjacency = Adjacency::kReplaceOne;
+  Accounting accounting = Accounting::kTight;
+  bool use_ledger = true;
+  std::string ledger;   ///< path; empty: Ledger::default_path()
+  std::string dataset;  ///< empty: the data file's own record, which has no limit
+};
+
+/// A plan that has been charged and the oracle that will answer it.
+struct ChargedOracle {
+  std::unique_ptr<Oracle> oracle;
+  PrivacyPlan plan;
+  double certified_epsilon;
+  bool secure;          ///< false when the noise is seeded
+  std::string dataset;  ///< the ledger's name for the data; empty without a ledger
+};
+
+/// Calibrates the plan, charges it, and only then makes the oracle. `purpose` is what the ledger will remember.
+Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
+                             const RunOptions& run, const std::string& data, const std::string& purpose,
+                             Observer& observer);
+
+/// The guarantee in plain words.
+std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure);
+
+}  // namespace eigenveil

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/job/observer.hpp"
+#include "eigenveil/rows/bounded_rows.hpp"
+
+namespace eigenveil {
+
+enum class Center {
+  kNone,     ///< zero stays zero
+  kRange,    ///< the middle of each column's public range becomes zero
+  kPrivate,  ///< as kRange, then the released mean is subtracted
+};
+
+/// How a user describes the rows to work on. Nothing here comes from the rows themselves.
+struct RowOptions {
+  std::string data;                  ///< path of the file
+  std::optional<std::string> schema;  ///< TOML file of column bounds; not together with ranges
+  std::vector<std::string> ranges;   ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
+  std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
+  Center center = Center::kRange;
+  MissingPolicy missing = MissingPolicy::kError;
+  SourceOptions source;  ///< columns, header, delimiter, member
+};
+
+struct RunOptions {
+  int threads = 0;                                ///< 0: as many as the machine has cores
+  std::size_t memory = std::size_t{2} << 30;      ///< bytes that the process may keep resident
+  std::optional<std::uint64_t> insecure_seed;     ///< repeatable noise: the release is then not private
+};
+
+/// Rows on the lattice, and the public facts about how they got there.
+struct BoundedData {
+  BoundedRows rows;
+  ColumnMap map;
+  PreparationOptions preparation;
+};
+
+/// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
+Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+                               Observer& observer);
+
+/// The column map and the raw column names that the options describe, before any row is read.
+struct OpenedData {
+  std::unique_ptr<RowSource> source;
+  ColumnMap map;
+};
+Result<OpenedData> open_data(const RowOptions& options);
+
+int thread_count(const RunOptions& run);
+
+}  // namespace eigenveil

@@ -1,0 +1,124 @@
+#include "eigenveil/job/pca.hpp"
+
+#include <fmt/format.h>
+
+#include "eigenveil/estimators/pca/gram.hpp"
+
+namespace eigenveil {
+namespace {
+
+const char* name(Center center) {
+  return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
+}
+
+nlohmann::json options_json(const PcaJob& job, double row_bound) {
+  return {{"components", job.components},
+          {"center", name(job.rows.center)},
+          {"missing", job.rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
+          {"row_bound", row_bound}};
+}
+
+nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, const BoundedData& data,
+                             const PcaResult& fit, double row_bound) {
+  nlohmann::json manifest = {
+      {"eigenveil", version()},
+      {"model", "pca"},
+      {"method", "gram"},
+      {"options", options_json(job, row_bound)},
+      {"adjacency", name(job.privacy.adjacency)},
+      {"epsilon", job.privacy.epsilon.value()},
+      {"delta", job.privacy.delta.value()},
+      {"certified_epsilon", charged.certified_epsilon},
+      {"accounting", job.privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
+      {"events", events_to_json(charged.plan.events)},
+      {"guarantee", guarantee_in_words(job.privacy, charged.secure)},
+      {"private", charged.secure},
+      {"warnings", nlohmann::json::array()},
+      {"ledger", {{"used", job.privacy.use_ledger}}},
+      {"noise_edge", fit.noise_edge},
+      {"features", data.map.feature_names()},
+      {"columns", columns_to_json(data.map.specs())},
+  };
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (!job.privacy.dataset.empty()) manifest["ledger"]["dataset"] = job.privacy.dataset;
+  if (job.privacy.adjacency == Adjacency::kReplaceOne)
+    manifest["rows"] = fit.rows;
+  else
+    manifest["noisy_rows"] = fit.rows;
+  if (!job.privacy.use_ledger)
+    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
+  if (!charged.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
+  const auto drowned = (fit.eigenvalues.array() <= fit.noise_edge).count();
+  if (drowned > 0)
+    manifest["warnings"].push_back(
+        fmt::format("{} of the {} components have eigenvalues no larger than noise alone would give: they say nothing "
+                    "about the data. Ask for fewer components, or spend more budget.",
+                    drowned, job.components));
+  return manifest;
+}
+
+// Bytes that gram PCA needs besides the rows: a sum a thread, the exact total, the released matrix and its solver.
+std::size_t gram_memory(std::size_t d, int threads) {
+  return d * d * sizeof(double) * (static_cast<std::size_t>(threads) + 4);
+}
+
+Status check_outputs(const PcaJob& job) {
+  EIGENVEIL_TRY(check_writable(job.out));
+  if (!job.report.empty()) EIGENVEIL_TRY(check_writable(job.report));
+  return {};
+}
+
+// Everything that can be refused without reading a row.
+Result<std::size_t> check_shape(const PcaJob& job) {
+  if (job.components < 1) return usage_error("--components must be at least 1");
+  const auto opened = open_data(job.rows);
+  if (!opened) return opened.error();
+  const std::size_t d = opened->map.features();
+  if (job.components > d)
+    return bad_input(fmt::format("{}: has {} columns, so --components {} is too many; ask for at most {}", job.rows.data, d,
+                                 job.components, d));
+  const auto shape = job.report_options.image_shape;
+  if (shape && shape->height * shape->width != d)
+    return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
+                                   shape->width, shape->height * shape->width, d));
+  return d;
+}
+
+}  // namespace
+
+const char* version() { return EIGENVEIL_VERSION; }
+
+Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
+  const auto d = check_shape(job);
+  if (!d) return d.error();
+  EIGENVEIL_TRY(check_outputs(job));
+  auto data = bound_data(job.rows, job.run, gram_memory(*d, thread_count(job.run)), observer);
+  if (!data) return data.error();
+  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+
+  const PcaOptions options{job.components, data->preparation};
+  auto charged = charge(std::move(data->rows), plan_gram(job.privacy.adjacency, options), job.privacy, job.run,
+                        job.rows.data, fmt::format("pca --method gram --components {}", job.components), observer);
+  if (!charged) return charged.error();
+  const auto fit = fit_gram(*charged->oracle, charged->plan, options);
+  if (!fit) return fit.error();
+  if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+
+  const double row_bound = charged->oracle->shape().lattice.radius;
+  Model model{{{"components", fit->components.transpose()},
+               {"eigenvalues", fit->eigenvalues, true},
+               {"mean", fit->mean, true},
+               {"offset", data->map.offset(), true},
+               {"scale", data->map.scale(), true}},
+              manifest_json(job, *charged, *data, *fit, row_bound)};
+  observer.step("writing model");
+  EIGENVEIL_TRY(write_model(model, job.out));
+  if (!job.report.empty()) {
+    observer.step("writing report");
+    EIGENVEIL_TRY(write_text_file(job.report, html_report(model, job.report_options)));
+  }
+  observer.step("done");
+  return PcaOutcome{std::move(model), diagnostics};
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,101 @@
+#include "eigenveil/job/privacy.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+namespace eigenveil {
+namespace {
+
+/// Tells the observer about every ask, and passes it on.
+class ObservedOracle final : public Oracle {
+ public:
+  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer) : oracle_(std::move(oracle)), observer_(observer) {}
+
+  RowsShape shape() const override { return oracle_->shape(); }
+  bool complete() const override { return oracle_->complete(); }
+  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
+    observer_.step("asking: " + label);
+    return oracle_->ask(label, query, mu);
+  }
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const CountQuery& query, std::int64_t target,
+                                              double epsilon) override {
+    observer_.step("asking: " + label);
+    return oracle_->first_at_most(label, query, target, epsilon);
+  }
+  Status recenter(const Vector& mean, RowBound radius) override {
+    observer_.step("recentring rows");
+    return oracle_->recenter(mean, radius);
+  }
+
+ private:
+  std::unique_ptr<Oracle> oracle_;
+  Observer& observer_;
+};
+
+// A data file without a data set of its own is recorded under its path (its end, if that is very long).
+std::string name_of_file(const std::string& data) {
+  constexpr std::size_t kLongest = 200;
+  std::error_code failure;
+  const auto path = std::filesystem::weakly_canonical(data, failure);
+  std::string name = "file:" + (failure ? data : path.string());
+  if (name.size() > kLongest) name = "file:" + name.substr(name.size() - (kLongest - 5));
+  return name;
+}
+
+Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const PrivacyOptions& privacy,
+                                             const std::string& dataset, const std::string& purpose) {
+  auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
+  if (!ledger) return ledger.error();
+  if (privacy.dataset.empty())
+    EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = privacy.adjacency}));
+  return ledger->reserve(dataset, privacy.adjacency, plan, purpose);
+}
+
+}  // namespace
+
+Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
+                             const RunOptions& run, const std::string& data, const std::string& purpose,
+                             Observer& observer) {
+  auto plan = calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting);
+  if (!plan) return plan.error();
+  const auto certified = epsilon_of(plan->events, privacy.delta, privacy.accounting);
+  if (!certified) return certified.error();
+  if (!(*certified <= privacy.epsilon.value()))
+    return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
+                                      *certified, privacy.epsilon.value()));
+
+  observer.step("reserving budget");
+  std::string dataset;
+  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data) : privacy.dataset;
+  auto reservation = privacy.use_ledger ? reserve(*plan, privacy, dataset, purpose)
+                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(*plan));
+  if (!reservation) return reservation.error();
+  observer.step("budget reserved");
+
+  auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
+  const bool secure = random.secure();
+  auto local = std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, *std::move(reservation),
+                                             std::move(random));
+  return ChargedOracle{std::make_unique<ObservedOracle>(std::move(local), observer), *std::move(plan), *certified, secure,
+                       dataset};
+}
+
+std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
+  if (!secure)
+    return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
+           "and demonstrations only.";
+  const double epsilon = privacy.epsilon.value();
+  return fmt::format(
+      "This release is ({:g}, {:g})-differentially private when {}. Even someone who knows every other row and "
+      "all of this software can change their odds about any one row by at most a factor e^{:g} = {:.3g} through it, except "
+      "with probability {:g}. {}",
+      epsilon, privacy.delta.value(),
+      privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
+                                                  : "one row is added or removed; the number of rows is private",
+      epsilon, std::exp(epsilon), privacy.delta.value(),
+      "It holds for every data set; it does not depend on how the rows were drawn.");
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,144 @@
+#include "eigenveil/job/rows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <thread>
+
+namespace eigenveil {
+namespace {
+
+struct Range {
+  std::string column;  // empty: all columns
+  NumericColumn bounds;
+};
+
+Result<double> bound_number(const std::string& text, const std::string& option) {
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return value;
+  return usage_error(fmt::format("--range {}: '{}' is not a number; expected LO:HI or COLUMN=LO:HI", option, text));
+}
+
+Result<Range> parse_range(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  const std::string column = equals == std::string::npos ? "" : text.substr(0, equals);
+  const std::string bounds = equals == std::string::npos ? text : text.substr(equals + 1);
+  const std::size_t colon = bounds.find(':');
+  if (colon == std::string::npos)
+    return usage_error(fmt::format("--range {}: expected LO:HI or COLUMN=LO:HI, for example 0:255 or age=0:120", text));
+  const auto lower = bound_number(bounds.substr(0, colon), text);
+  if (!lower) return lower.error();
+  const auto upper = bound_number(bounds.substr(colon + 1), text);
+  if (!upper) return upper.error();
+  if (*lower >= *upper) return usage_error(fmt::format("--range {}: the lower bound must be below the upper", text));
+  return Range{column, {*lower, *upper}};
+}
+
+Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const std::vector<std::string>& columns) {
+  Schema schema;
+  std::vector<Range> ranges;
+  for (const std::string& text : texts) {
+    auto range = parse_range(text);
+    if (!range) return range.error();
+    if (!range->column.empty() && std::find(columns.begin(), columns.end(), range->column) == columns.end())
+      return usage_error(fmt::format("--range {}: the data has no column '{}'", text, range->column));
+    ranges.push_back(*std::move(range));
+  }
+  for (const std::string& column : columns) {
+    const Range* chosen = nullptr;
+    for (const Range& range : ranges)
+      if (range.column == column || (range.column.empty() && (chosen == nullptr || chosen->column.empty())))
+        chosen = &range;
+    if (chosen == nullptr)
+      return usage_error(fmt::format(
+          "column '{}' has no range: add --range '{}=LO:HI' with public bounds, or --range LO:HI for all columns", column,
+          column));
+    schema.columns.push_back({column, chosen->bounds});
+  }
+  return schema;
+}
+
+Result<ColumnMap> map_for(const RowOptions& options, const std::optional<Schema>& schema,
+                          const std::vector<std::string>& columns) {
+  const Centering centering = options.center == Center::kNone ? Centering::kNone : Centering::kRange;
+  if (schema) return ColumnMap::from_schema(*schema, centering);
+  if (!options.ranges.empty()) {
+    const auto ranged = schema_from_ranges(options.ranges, columns);
+    if (!ranged) return ranged.error();
+    return ColumnMap::from_schema(*ranged, centering);
+  }
+  if (!options.row_bound)
+    return usage_error(
+        "the rows need public bounds: give --range LO:HI (or COLUMN=LO:HI), a --schema, or a --row-bound. They must be "
+        "known without looking at the data");
+  return ColumnMap::identity(columns);
+}
+
+Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
+  const double largest = map.largest_norm();
+  // Under private centring the rows are bounded twice; the first time nothing that the ranges allow is cut.
+  if (options.row_bound && (options.center != Center::kPrivate || !std::isfinite(largest))) return *options.row_bound;
+  return RowBound::of(largest);
+}
+
+}  // namespace
+
+int thread_count(const RunOptions& run) {
+  return run.threads > 0 ? run.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+Result<OpenedData> open_data(const RowOptions& options) {
+  if (options.schema && !options.ranges.empty())
+    return usage_error("--schema and --range both give bounds: use one of them");
+  SourceOptions source_options = options.source;
+  std::optional<Schema> schema;
+  if (options.schema) {
+    if (!options.source.columns.empty())
+      return usage_error("--schema and --columns both choose columns: list the columns in the schema");
+    auto read = read_schema(*options.schema);
+    if (!read) return read.error();
+    schema = *std::move(read);
+    source_options.columns = schema->names();
+    source_options.categories = schema->categories();
+  }
+  auto source = open_source(options.data, source_options);
+  if (!source) return source.error();
+  auto map = map_for(options, schema, (*source)->columns());
+  if (!map) return map.error();
+  return OpenedData{*std::move(source), *std::move(map)};
+}
+
+Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+                               Observer& observer) {
+  constexpr std::size_t kProgram = std::size_t{96} << 20;  // the program itself, BLAS buffers, one batch of raw rows
+  constexpr std::size_t kLeastRows = std::size_t{16} << 20;
+  if (run.memory < kProgram + kLeastRows + reserved)
+    return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
+                                   run.memory >> 20, ((kProgram + kLeastRows + reserved) >> 20) + 1));
+  observer.step("reading rows");
+  auto opened = open_data(options);
+  if (!opened) return opened.error();
+  const auto bound = first_bound(options, opened->map);
+  if (!bound) return bound.error();
+
+  BoundingOptions bounding{.bound = *bound};
+  bounding.missing = options.missing;
+  bounding.memory_bytes = run.memory - kProgram - reserved;
+  bounding.threads = thread_count(run);
+  auto rows = BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
+  if (!rows) {
+    Error error = rows.error();
+    if (error.code == ErrorCode::kBadInput && error.message.find(options.data) == std::string::npos)
+      error.message = options.data + ", " + error.message;
+    return error;
+  }
+  PreparationOptions preparation;
+  preparation.private_mean = options.center == Center::kPrivate;
+  preparation.bound = options.row_bound;
+  return BoundedData{*std::move(rows), std::move(opened->map), preparation};
+}
+
+}  // namespace eigenveil
