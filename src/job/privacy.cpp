@@ -35,13 +35,13 @@ class ObservedOracle final : public Oracle {
 };
 
 // A data file without a data set of its own is recorded under its path (its end, if that is very long).
-std::string name_of_file(const std::string& data) {
-  constexpr std::size_t kLongest = 200;
+std::string name_of_file(const std::string& data, Adjacency adjacency) {
+  constexpr std::size_t kLongest = 160;
   std::error_code failure;
-  const auto path = std::filesystem::weakly_canonical(data, failure);
-  std::string name = "file:" + (failure ? data : path.string());
-  if (name.size() > kLongest) name = "file:" + name.substr(name.size() - (kLongest - 5));
-  return name;
+  const auto canonical = std::filesystem::weakly_canonical(data, failure);
+  std::string path = failure ? data : canonical.string();
+  if (path.size() > kLongest) path = path.substr(path.size() - kLongest);
+  return fmt::format("file {} ({})", path, name(adjacency));
 }
 
 Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const PrivacyOptions& privacy,
@@ -68,7 +68,7 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
 
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data) : privacy.dataset;
+  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
   auto reservation = privacy.use_ledger ? reserve(*plan, privacy, dataset, purpose)
                                         : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(*plan));
   if (!reservation) return reservation.error();

@@ -1,0 +1,153 @@
+#include "eigenveil/ledger/ledger.hpp"
+
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct LedgerFlags {
+  std::string path;
+  std::string name;
+  double epsilon = 0;
+  double delta = 0;
+  std::string adjacency = "replace-one";
+  std::string unit = "row";
+  bool json = false;
+};
+
+Result<Ledger> open(const LedgerFlags& flags) {
+  return Ledger::open(flags.path.empty() ? Ledger::default_path() : flags.path);
+}
+
+nlohmann::json to_json(const DatasetStatus& status) {
+  const DatasetBudget& budget = status.budget;
+  nlohmann::json object = {{"name", budget.name},       {"adjacency", name(budget.adjacency)},
+                           {"unit", budget.unit},       {"created", status.created},
+                           {"filter", status.filter},   {"spent_epsilon", status.spent_epsilon},
+                           {"delta", status.spent_delta}, {"remaining", status.remaining},
+                           {"reservations", nlohmann::json::array()}};
+  if (budget.limit) {
+    object["epsilon"] = budget.limit->epsilon.value();
+    object["remaining_epsilon"] = status.remaining_epsilon;
+  }
+  for (const ReservationRecord& record : status.reservations)
+    object["reservations"].push_back({{"id", record.id},
+                                      {"created", record.created},
+                                      {"purpose", record.purpose},
+                                      {"state", name(record.state)},
+                                      {"events", events_to_json(record.plan.events)}});
+  return object;
+}
+
+void show_words(const DatasetStatus& status) {
+  const DatasetBudget& budget = status.budget;
+  fmt::print("{}\n", budget.name);
+  if (budget.limit)
+    fmt::print("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
+               budget.limit->delta.value(), name(budget.adjacency), budget.unit);
+  else
+    fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+  fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
+  fmt::print("  remaining  {}\n", status.remaining);
+}
+
+int create(const LedgerFlags& flags) {
+  const auto epsilon = Epsilon::of(flags.epsilon);
+  if (!epsilon) return fail(epsilon.error());
+  const auto delta = Delta::of(flags.delta);
+  if (!delta) return fail(delta.error());
+  const auto adjacency = adjacency_from_name(flags.adjacency);
+  if (!adjacency) return fail(adjacency.error());
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit};
+  if (const Status created = ledger->create(budget); !created) return fail(created.error());
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json({{"name", flags.name},
+                                       {"epsilon", flags.epsilon},
+                                       {"delta", flags.delta},
+                                       {"adjacency", flags.adjacency}})
+                           .dump());
+  else
+    fmt::print("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
+               flags.adjacency);
+  return 0;
+}
+
+int list(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const auto statuses = ledger->list();
+  if (!statuses) return fail(statuses.error());
+  if (flags.json) {
+    nlohmann::json object = {{"datasets", nlohmann::json::array()}};
+    for (const DatasetStatus& status : *statuses) object["datasets"].push_back(to_json(status));
+    fmt::print("{}\n", object.dump());
+    return 0;
+  }
+  if (statuses->empty()) fmt::print("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
+  for (const DatasetStatus& status : *statuses) show_words(status);
+  return 0;
+}
+
+int show(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const auto status = ledger->show(flags.name);
+  if (!status) return fail(status.error());
+  if (flags.json) {
+    fmt::print("{}\n", to_json(*status).dump());
+    return 0;
+  }
+  show_words(*status);
+  fmt::print("  held by    {}\n", status->filter);
+  for (const ReservationRecord& record : status->reservations) {
+    fmt::print("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
+    for (const PrivacyEvent& event : record.plan.events) fmt::print("       {}: {}\n", event.label, to_text(event));
+  }
+  return 0;
+}
+
+int release_unused(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const auto returned = ledger->release_unused(flags.name);
+  if (!returned) return fail(returned.error());
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"returned", *returned}}).dump());
+  else
+    fmt::print("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
+               flags.name);
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Command> ledger_commands(CLI::App& program) {
+  auto* app = program.add_subcommand("ledger", "Privacy budgets: make, look at, give back what was never used");
+  app->require_subcommand(1);
+  auto flags = std::make_shared<LedgerFlags>();
+  const auto add = [&](const char* name, const char* help, int (*run)(const LedgerFlags&), bool named) {
+    auto* sub = app->add_subcommand(name, help);
+    if (named) sub->add_option("NAME", flags->name, "Data set")->required();
+    sub->add_option("--ledger", flags->path, "Ledger file; default: ~/.local/share/eigenveil/ledger.db");
+    sub->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
+    return Command{sub, [flags, run] { return run(*flags); }};
+  };
+  std::vector<Command> commands = {
+      add("create", "Give a data set a budget that all its releases together must keep", create, true),
+      add("list", "All data sets, what they spent and what remains", list, false),
+      add("show", "One data set with every reservation", show, true),
+      add("release-unused", "Give back reservations whose run never asked anything", release_unused, true)};
+  CLI::App* made = commands[0].app;
+  made->add_option("--epsilon", flags->epsilon, "Privacy loss that all releases together may reach")->required();
+  made->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
+  made->add_option("--adjacency", flags->adjacency, "replace-one or add-remove-one")->capture_default_str();
+  made->add_option("--unit", flags->unit, "What one row stands for: a patient, a customer")->capture_default_str();
+  return commands;
+}
+
+}  // namespace eigenveil::app
