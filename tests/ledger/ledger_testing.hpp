@@ -1,0 +1,101 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "eigenveil/ledger/ledger.hpp"
+
+namespace eigenveil::testing {
+
+/// A folder of its own for each test, removed at its end.
+class LedgerTest : public ::testing::Test {
+ protected:
+  LedgerTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "eigenveil-ledger-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~LedgerTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  std::string path() const { return (folder_ / "ledger.db").string(); }
+
+  Ledger open() const {
+    auto ledger = Ledger::open(path());
+    if (!ledger.ok()) throw std::runtime_error(ledger.error().message);
+    return std::move(*ledger);
+  }
+
+  std::filesystem::path folder_;
+};
+
+inline DatasetBudget budget(const std::string& name, double epsilon, double delta,
+                            Adjacency adjacency = Adjacency::kReplaceOne) {
+  return {name, DatasetBudget::Limit{*Epsilon::of(epsilon), *Delta::of(delta)}, adjacency, "row"};
+}
+
+inline PrivacyPlan gaussian(double mu, long long count = 1) { return {{{"g", GaussianEvent{mu}, count}}}; }
+inline PrivacyPlan pure(double epsilon, long long count = 1) { return {{{"p", PureEvent{epsilon}, count}}}; }
+inline PrivacyPlan poisson(double q, double sigma, long long count) {
+  return {{{"s", PoissonGaussianEvent{q, sigma}, count}}};
+}
+inline PrivacyPlan join(PrivacyPlan left, const PrivacyPlan& right) {
+  left.events.insert(left.events.end(), right.events.begin(), right.events.end());
+  return left;
+}
+
+inline bool accepts(Ledger& ledger, const std::string& name, const PrivacyPlan& plan,
+                    Adjacency adjacency = Adjacency::kReplaceOne) {
+  const auto reservation = ledger.reserve(name, adjacency, plan, "test");
+  if (!reservation.ok()) EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused) << reservation.error().message;
+  return reservation.ok();
+}
+
+/// Ends a child process with what `body` returns; nothing of the test program may run on in it.
+[[noreturn]] inline void leave_with(const std::function<int()>& body) {
+  try {
+    ::_exit(body());
+  } catch (const std::exception& failure) {
+    (void)!::write(2, failure.what(), std::strlen(failure.what()));
+    ::_exit(99);
+  }
+}
+
+/// Runs `body` in a child process; its return value is the exit code, -signal if a signal ended it.
+inline int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) leave_with(body);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/// One value of a query against the bare file, past the ledger's code.
+inline std::string query(const std::string& path, const std::string& sql) {
+  sqlite3* db = nullptr;
+  sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
+  std::string answer;
+  char* error = nullptr;
+  sqlite3_exec(
+      db, sql.c_str(),
+      [](void* out, int, char** values, char**) {
+        *static_cast<std::string*>(out) = values[0] == nullptr ? "" : values[0];
+        return 0;
+      },
+      &answer, &error);
+  if (error != nullptr) answer = std::string("error: ") + error;
+  sqlite3_free(error);
+  sqlite3_close(db);
+  return answer;
+}
+
+}  // namespace eigenveil::testing
