@@ -1,0 +1,232 @@
+#include "composition.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "fourier.hpp"
+
+namespace eigenveil::loss {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kWindowLog = 40;  // the tilted law has mass at most e^-40 above the window, and as little below
+
+double log_add(double a, double b) {
+  const double top = std::max(a, b);
+  return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+}
+
+/// A discretised event, its tilted masses scaled to total 1, and how often it is composed.
+struct Term {
+  Masses masses;
+  double count;
+
+  double loss(std::size_t i, double step) const {
+    return (static_cast<double>(masses.first) + static_cast<double>(i)) * step;
+  }
+
+  /// ln sum t_i e^{lambda loss_i}, by Horner's rule on the end with the smaller powers.
+  double log_moment(double lambda, double step) const {
+    const double ratio = std::exp(-std::abs(lambda) * step);
+    double sum = 0;
+    if (lambda > 0)
+      for (const double t : masses.mass) sum = sum * ratio + t;
+    else
+      for (auto t = masses.mass.rbegin(); t != masses.mass.rend(); ++t) sum = sum * ratio + *t;
+    return std::log(sum) + lambda * loss(lambda > 0 ? masses.mass.size() - 1 : 0, step);
+  }
+};
+
+struct Window {
+  double low;   // in steps
+  double high;  // in steps
+};
+
+/// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-40.
+Window window_of(const std::vector<Term>& terms, double step) {
+  double mean = 0;
+  double variance = 0;
+  double most = 0;
+  double least = 0;
+  for (const Term& term : terms) {
+    double first = 0;
+    double second = 0;
+    for (std::size_t i = 0; i < term.masses.mass.size(); ++i) {
+      const double l = term.loss(i, step);
+      first += term.masses.mass[i] * l;
+      second += term.masses.mass[i] * l * l;
+    }
+    mean += term.count * first;
+    variance += term.count * std::max(0.0, second - first * first);
+    most += term.count * term.loss(term.masses.mass.size() - 1, step);
+    least += term.count * term.loss(0, step);
+  }
+  double high = most;
+  double low = least;
+  const double deviation = std::max(std::sqrt(variance), step);
+  for (int rung = -8; rung <= 8; ++rung) {
+    const double lambda = std::sqrt(2 * kWindowLog) / deviation * std::exp2(rung / 2.0);
+    double up = kWindowLog;
+    double down = kWindowLog;
+    for (const Term& term : terms) {
+      up += term.count * term.log_moment(lambda, step);
+      down += term.count * term.log_moment(-lambda, step);
+    }
+    high = std::min(high, up / lambda);
+    low = std::max(low, -down / lambda);
+  }
+  return {std::floor(std::min(low, mean) / step) - 1, std::ceil(std::max(high, mean) / step) + 1};
+}
+
+/// The composed law's transform, and a bound on the mean size of its rounding error.
+struct Spectrum {
+  std::vector<std::complex<double>> values;
+  double mean_error = 0;
+};
+
+/// product of f_e^{n_e}. If each |f| is off by at most u, the product is off by at most
+/// prod (|f|+u)^n min(1, sum n u / (|f|+u)).
+Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points, double rounding) {
+  const std::size_t frequencies = points / 2 + 1;
+  std::vector<double> log_size(frequencies, 0.0);
+  std::vector<double> log_above(frequencies, 0.0);
+  std::vector<double> relative(frequencies, 0.0);
+  std::vector<double> angle(frequencies, 0.0);
+  for (const Term& term : terms) {
+    std::vector<double> wrapped(points, 0.0);
+    const auto period = static_cast<long long>(points);
+    auto place = static_cast<std::size_t>(((term.masses.first % period) + period) % period);
+    for (const double t : term.masses.mass) {
+      wrapped[place] += t;
+      place = (place + 1) & (points - 1);
+    }
+    const auto f = forward_transform(std::move(wrapped));
+    for (std::size_t k = 0; k < frequencies; ++k) {
+      const double size = std::abs(f[k]);
+      log_above[k] += term.count * std::log(size + rounding);
+      if (log_above[k] < -200) continue;
+      log_size[k] += term.count * std::log(size);
+      angle[k] += term.count * std::arg(f[k]);
+      relative[k] += term.count * rounding / (size + rounding);
+    }
+  }
+  Spectrum out;
+  out.values.resize(frequencies);
+  for (std::size_t k = 0; k < frequencies; ++k) {
+    const double above = std::exp(log_above[k]);
+    const bool single = k == 0 || k + 1 == frequencies;
+    const bool dropped = log_above[k] < -200;
+    out.values[k] = dropped ? 0.0 : std::polar(std::exp(log_size[k]), angle[k]);
+    out.mean_error += (single ? 1 : 2) * above * (dropped ? 1.0 : std::min(1.0, relative[k]));
+  }
+  out.mean_error /= static_cast<double>(points);
+  return out;
+}
+
+}  // namespace
+
+std::optional<Composition> Composition::of(const std::vector<Source>& sources, Direction direction, const Grid& grid,
+                                           double most_points, double& points_wanted) {
+  points_wanted = 0;
+  Composition out;
+  out.grid_ = grid;
+  out.log_infinite_ = -kInfinity;
+  std::vector<Term> terms;
+  double answers = 0;
+  for (const Source& source : sources) {
+    Term term{discretise(source.mechanism, direction, grid), source.count};
+    double total = 0;
+    for (const double t : term.masses.mass) total += t;
+    if (!(total > 0 && std::isfinite(total) && std::isfinite(term.masses.log_scale))) return std::nullopt;
+    for (double& t : term.masses.mass) t /= total;
+    out.log_moment_ += term.count * (term.masses.log_scale + std::log(total));
+    out.log_infinite_ = log_add(out.log_infinite_, std::log(term.count) + term.masses.log_infinite);
+    answers += term.count;
+    terms.push_back(std::move(term));
+  }
+  // The quadrature is right to about 1e-13 of each mass, once for every answer.
+  out.log_guard_ = 1e-10 + 1e-13 * answers;
+
+  const Window window = window_of(terms, grid.step);
+  points_wanted = window.high - window.low + 1;
+  if (!(points_wanted <= most_points)) return std::nullopt;
+  const std::size_t points = std::bit_ceil(static_cast<std::size_t>(std::max(points_wanted, 64.0)));
+  out.low_ = window.low;
+
+  // FFTW's errors grow like log N in units of the last place.
+  const double rounding = 4e-16 * (8 + std::log2(static_cast<double>(points)));
+  Spectrum spectrum = compose_spectra(terms, points, rounding);
+  double square = 0;
+  for (const auto& value : spectrum.values) square += 2 * std::norm(value);
+  const double allowance = spectrum.mean_error + rounding * std::sqrt(square) / static_cast<double>(points);
+  const auto wrapped = backward_transform(std::move(spectrum.values));
+
+  out.mass_.resize(points);
+  const auto period = static_cast<long long>(points);
+  auto place = static_cast<std::size_t>(((static_cast<long long>(out.low_) % period) + period) % period);
+  for (double& mass : out.mass_) {
+    mass = std::max(0.0, wrapped[place]) + allowance;
+    place = (place + 1) & (points - 1);
+  }
+  return out;
+}
+
+double Composition::loss_at(std::size_t i) const { return (low_ + static_cast<double>(i)) * grid_.step; }
+
+double Composition::log_escaped() const {
+  return log_add(log_infinite_, log_moment_ - grid_.theta * loss_at(mass_.size() - 1) - kWindowLog);
+}
+
+// With A_k = sum_{j>=k} t_j e^{-theta (l_j - l_k)} and B_k the same with theta + 1, delta at l_k is
+// e^{log_moment - theta l_k} D_k, D_k = A_k - B_k, and both run downwards without subtraction:
+//   B_k = t_k + e^{-(theta+1) h} B_{k+1},   D_k = e^{-theta h} (D_{k+1} + (1 - e^{-h}) B_{k+1}).
+// Between l_k and l_{k+1}: delta(eps) = e^{log_moment - theta l_{k+1}} (D_{k+1} + (1 - e^{eps - l_{k+1}}) B_{k+1}).
+
+double Composition::log_delta(double epsilon) const {
+  const double fall = std::exp(-grid_.theta * grid_.step);
+  const double rise = -std::expm1(-grid_.step);
+  double D = 0;
+  double B = 0;
+  double above = kInfinity;  // the lowest loss that was added
+  for (std::size_t i = mass_.size(); i-- > 0 && loss_at(i) > epsilon;) {
+    D = fall * (D + rise * B);
+    B = mass_[i] + fall * (1 - rise) * B;
+    above = loss_at(i);
+  }
+  double result = log_escaped();
+  if (above == kInfinity) return log_add(result, log_moment_ - grid_.theta * epsilon);  // Chernoff: beyond the window
+  result = log_add(result, log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
+  // Losses between epsilon and a window that starts above it.
+  if (epsilon < loss_at(0)) result = log_add(result, log_moment_ - grid_.theta * epsilon - kWindowLog);
+  return std::min(0.0, result + log_guard_);
+}
+
+double Composition::epsilon(double log_delta) const {
+  const double wanted = log_delta - log_guard_;
+  const double escaped = log_escaped();
+  if (!(escaped < wanted)) return kInfinity;
+  // ln(delta - escaped), relative to the moment
+  const double room = wanted + std::log1p(-std::exp(escaped - wanted)) - log_moment_;
+  const double fall = std::exp(-grid_.theta * grid_.step);
+  const double rise = -std::expm1(-grid_.step);
+  double D = 0;
+  double B = 0;
+  for (std::size_t i = mass_.size(); i-- > 0;) {
+    const double next_D = fall * (D + rise * B);
+    const double loss = loss_at(i);
+    if (std::log(next_D) - grid_.theta * loss > room) {
+      const double above = loss_at(i + 1);
+      // 1 - e^{eps - above} = (T - D) / B
+      const double part = (std::exp(room + grid_.theta * above) - D) / B;
+      return std::max(0.0, above + std::log1p(-std::clamp(part, 0.0, rise)));
+    }
+    if (loss <= 0) return 0;
+    D = next_D;
+    B = mass_[i] + fall * (1 - rise) * B;
+  }
+  return loss_at(0);
+}
+
+}  // namespace eigenveil::loss

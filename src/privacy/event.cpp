@@ -1,0 +1,134 @@
+#include "eigenveil/privacy/event.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+namespace eigenveil {
+namespace {
+
+constexpr std::string_view kForms =
+    "expected gaussian:mu=M, pure:epsilon=E or poisson-gaussian:q=Q,sigma=S, each with ,count=N if repeated";
+
+using Fields = std::map<std::string, std::string, std::less<>>;
+
+Error refuse(std::string_view text, std::string_view reason) {
+  return usage_error(fmt::format("The event '{}' {}; {}", text, reason, kForms));
+}
+
+Result<Fields> split_fields(std::string_view text, std::string_view list) {
+  Fields fields;
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    const auto item = list.substr(0, comma);
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+    const auto equals = item.find('=');
+    if (equals == std::string_view::npos) return refuse(text, fmt::format("has '{}', which is no field=value", item));
+    if (!fields.emplace(item.substr(0, equals), item.substr(equals + 1)).second)
+      return refuse(text, fmt::format("gives {} twice", item.substr(0, equals)));
+  }
+  return fields;
+}
+
+template <class Number>
+bool parse(const std::string& word, Number& value) {
+  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
+  return problem == std::errc{} && end == word.data() + word.size();
+}
+
+/// Takes `field` out of `fields` as a finite number.
+Result<double> take_number(std::string_view text, Fields& fields, std::string_view field) {
+  const auto found = fields.find(field);
+  if (found == fields.end()) return refuse(text, fmt::format("lacks {}", field));
+  double value = 0;
+  if (!parse(found->second, value) || !std::isfinite(value))
+    return refuse(text, fmt::format("has {}='{}', which is no finite number", field, found->second));
+  fields.erase(found);
+  return value;
+}
+
+Result<Mechanism> take_mechanism(std::string_view text, std::string_view kind, Fields& fields) {
+  if (kind == "gaussian") {
+    const auto mu = take_number(text, fields, "mu");
+    if (!mu) return mu.error();
+    return Mechanism{GaussianEvent{*mu}};
+  }
+  if (kind == "pure") {
+    const auto epsilon = take_number(text, fields, "epsilon");
+    if (!epsilon) return epsilon.error();
+    return Mechanism{PureEvent{*epsilon}};
+  }
+  if (kind == "poisson-gaussian") {
+    const auto q = take_number(text, fields, "q");
+    if (!q) return q.error();
+    const auto sigma = take_number(text, fields, "sigma");
+    if (!sigma) return sigma.error();
+    return Mechanism{PoissonGaussianEvent{*q, *sigma}};
+  }
+  return refuse(text, fmt::format("is of the unknown kind '{}'", kind));
+}
+
+struct Validator {
+  Status operator()(const GaussianEvent& event) const {
+    if (event.mu > 0) return {};
+    return usage_error(fmt::format("mu of a gaussian event must be positive, but is {}", event.mu));
+  }
+  Status operator()(const PureEvent& event) const {
+    if (event.epsilon > 0 && std::isfinite(event.epsilon)) return {};
+    return usage_error(fmt::format("epsilon of a pure event must be finite and positive, but is {}", event.epsilon));
+  }
+  Status operator()(const PoissonGaussianEvent& event) const {
+    if (!(event.q > 0 && event.q <= 1))
+      return usage_error(
+          fmt::format("q of a poisson-gaussian event must be above 0 and at most 1, but is {}", event.q));
+    if (!(event.sigma > 0 && std::isfinite(event.sigma)))
+      return usage_error(
+          fmt::format("sigma of a poisson-gaussian event must be finite and positive, but is {}", event.sigma));
+    return {};
+  }
+};
+
+struct Writer {
+  std::string operator()(const GaussianEvent& event) const { return fmt::format("gaussian:mu={}", event.mu); }
+  std::string operator()(const PureEvent& event) const { return fmt::format("pure:epsilon={}", event.epsilon); }
+  std::string operator()(const PoissonGaussianEvent& event) const {
+    return fmt::format("poisson-gaussian:q={},sigma={}", event.q, event.sigma);
+  }
+};
+
+}  // namespace
+
+Result<PrivacyEvent> event_from_text(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return refuse(text, "has no ':' after its kind");
+  auto fields = split_fields(text, std::string_view(text).substr(colon + 1));
+  if (!fields) return fields.error();
+  PrivacyEvent event{.label = {}, .mechanism = GaussianEvent{1}, .count = 1};
+  if (const auto count = fields->find("count"); count != fields->end()) {
+    if (!parse(count->second, event.count))
+      return refuse(text, fmt::format("has count='{}', which is no whole number", count->second));
+    fields->erase(count);
+  }
+  const auto mechanism = take_mechanism(text, std::string_view(text).substr(0, colon), *fields);
+  if (!mechanism) return mechanism.error();
+  if (!fields->empty()) return refuse(text, fmt::format("has the unknown field {}", fields->begin()->first));
+  event.mechanism = *mechanism;
+  EIGENVEIL_TRY(validate(event));
+  return event;
+}
+
+std::string to_text(const PrivacyEvent& event) {
+  const std::string text = std::visit(Writer{}, event.mechanism);
+  return event.count == 1 ? text : fmt::format("{},count={}", text, event.count);
+}
+
+Status validate(const PrivacyEvent& event) {
+  if (event.count < 1)
+    return usage_error(fmt::format("count of a privacy event must be at least 1, but is {}", event.count));
+  return std::visit(Validator{}, event.mechanism);
+}
+
+}  // namespace eigenveil

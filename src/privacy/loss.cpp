@@ -1,0 +1,277 @@
+#include "loss.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "normal.hpp"
+
+namespace eigenveil::loss {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// ln(e^a + e^b)
+double log_add(double a, double b) {
+  const double top = std::max(a, b);
+  return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+}
+
+/// The pair (1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2). A Gaussian answer is the case q = 1, s = 1 / mu.
+struct Mixture {
+  double q;
+  double s;
+  Direction direction;
+
+  bool forward() const { return direction == Direction::kRemove; }
+  double sign() const { return forward() ? 1 : -1; }
+
+  /// ln of the likelihood ratio, l(x) = ln(1 - q + q e^u), u = (2x - 1) / (2 s^2): increasing in x.
+  double log_ratio(double x) const {
+    const double u = (x - 0.5) / (s * s);
+    if (q == 1) return u;
+    return u < 30 ? std::log1p(q * std::expm1(u)) : u + std::log(q + (1 - q) * std::exp(-u));
+  }
+  /// The inverse of log_ratio; -infinity at and below its infimum ln(1-q).
+  double point(double l) const {
+    if (q == 1) return 0.5 + s * s * l;
+    if (l > 700) return 0.5 + s * s * (l - std::log(q));
+    const double ratio = std::expm1(l) / q;
+    return ratio <= -1 ? -kInfinity : 0.5 + s * s * std::log1p(ratio);
+  }
+  /// ln of P's density at x, given l = log_ratio(x).
+  double log_density(double x, double l) const {
+    const double z = x / s;
+    return -z * z / 2 - normal::kLogSqrtTwoPi - std::log(s) + (forward() ? l : 0);
+  }
+  /// ln P(X > x) and ln P(X < x).
+  double log_above(double x) const {
+    const double base = normal::log_upper_tail(x / s);
+    if (!forward()) return base;
+    return log_add(std::log1p(-q) + base, std::log(q) + normal::log_upper_tail((x - 1) / s));
+  }
+  double log_below(double x) const {
+    const double base = normal::log_upper_tail(-x / s);
+    if (!forward()) return base;
+    return log_add(std::log1p(-q) + base, std::log(q) + normal::log_upper_tail((1 - x) / s));
+  }
+};
+
+Mixture mixture_of(const GaussianEvent& event, Direction) { return {1, 1 / event.mu, Direction::kRemove}; }
+Mixture mixture_of(const PoissonGaussianEvent& event, Direction direction) {
+  return {event.q, event.sigma, event.q == 1 ? Direction::kRemove : direction};
+}
+
+/// Calls visit(x) on equidistant points over [low, high], few enough to be cheap and dense enough for the
+/// trapezoidal rule to be exact to many digits on Gaussian bumps of width s; returns their distance.
+template <class Visit>
+double trapezoid(const Mixture& mixture, double low, double high, Visit visit) {
+  constexpr double kMostPoints = 40000;
+  const double wanted = std::min(mixture.s / 2, mixture.s * mixture.s);
+  const double points = std::ceil(std::clamp((high - low) / wanted, 1.0, kMostPoints));
+  const double distance = (high - low) / points;
+  for (double i = 0; i <= points; ++i) visit(low + i * distance);
+  return distance;
+}
+
+double cumulant_of(const Mixture& mixture, double theta) {
+  if (mixture.q == 1) return theta * (theta + 1) / (2 * mixture.s * mixture.s);
+  // The integrand e^{-x^2/2s^2} r(x)^{1+theta} (forward; r^{-theta} backward) peaks within [0, 1 + theta].
+  const double reach = 9 * mixture.s;
+  const double high = mixture.forward() ? 1 + theta + reach : reach;
+  const double low = mixture.forward() ? -reach : -reach - theta;
+  double top = -kInfinity;
+  double sum = 0;
+  const double distance = trapezoid(mixture, low, high, [&](double x) {
+    const double l = mixture.log_ratio(x);
+    const double term = mixture.log_density(x, l) + theta * mixture.sign() * l;
+    if (term > top) {
+      sum *= std::exp(top - term);
+      top = term;
+    }
+    sum += std::exp(term - top);
+  });
+  return top + std::log(sum * distance);
+}
+
+double variance_of(const Mixture& mixture) {
+  if (mixture.q == 1) return 1 / (mixture.s * mixture.s);
+  double mass = 0;
+  double first = 0;
+  double second = 0;
+  trapezoid(mixture, -9 * mixture.s, (mixture.forward() ? 1 : 0) + 9 * mixture.s, [&](double x) {
+    const double l = mixture.log_ratio(x);
+    const double p = std::exp(mixture.log_density(x, l));
+    mass += p;
+    first += p * l;
+    second += p * l * l;
+  });
+  return second / mass - (first / mass) * (first / mass);
+}
+
+/// Where the mixture is cut, in x and in cells [i h, (i+1) h) of its log ratio.
+struct Cut {
+  double x_low;
+  double x_high;
+  double first_cell;
+  double end_cell;
+};
+
+Cut cut_of(const Mixture& mixture, const Grid& grid) {
+  // Q(z) <= e^{-z^2/2} / 2, and P(X > 1 + s z) <= Q(z), P(X < -s z) <= Q(z).
+  const auto quantile = [](double log_mass) { return std::sqrt(std::max(0.0, -2 * log_mass)); };
+  const double low = mixture.forward() ? grid.log_cut_low : grid.log_tail;
+  const double high = mixture.forward() ? grid.log_tail : grid.log_cut_low;
+  Cut cut{};
+  cut.x_low = -mixture.s * quantile(low);
+  cut.x_high = (mixture.forward() ? 1 : 0) + mixture.s * quantile(high);
+  cut.first_cell = std::floor(mixture.log_ratio(cut.x_low) / grid.step);
+  cut.end_cell = std::max(cut.first_cell + 1, std::ceil(mixture.log_ratio(cut.x_high) / grid.step));
+  cut.x_high = std::max(cut.x_low, mixture.point(cut.end_cell * grid.step));
+  return cut;
+}
+
+/// Spreads P over the ends of its cells: a loss L in [e, e + h] goes to e + h with weight
+/// w = (1 - e^{-(L - e)}) / (1 - e^{-h}) and to e with 1 - w, which keeps both its P and its Q mass.
+class Spreader {
+ public:
+  Spreader(const Mixture& mixture, const Grid& grid, double log_scale, Masses& out)
+      : mixture_(mixture), grid_(grid), log_scale_(log_scale), out_(out) {}
+
+  /// Integrates over [from, to], which lies in the cell whose lower loss is `cell` steps.
+  void integrate(double cell, double from, double to) {
+    const double foot = cell * grid_.step;
+    const double half = (to - from) / 2;
+    double all = 0;
+    double up = 0;
+    for (const auto& [node, weight] : normal::kGauss5) {
+      const double x = from + half * (1 + node);
+      const double l = mixture_.log_ratio(x);
+      const double p = weight * std::exp(mixture_.log_density(x, l) + grid_.theta * foot - log_scale_);
+      all += p;
+      up += p * std::clamp(std::expm1(foot - mixture_.sign() * l) / whole_, 0.0, 1.0);
+    }
+    at(cell) += half * (all - up);
+    at(cell + 1) += half * up * rise_;
+  }
+
+  void put(double index, double log_mass) {
+    at(index) += std::exp(log_mass + grid_.theta * index * grid_.step - log_scale_);
+  }
+
+ private:
+  double& at(double index) { return out_.mass[static_cast<std::size_t>(static_cast<long long>(index) - out_.first)]; }
+
+  const Mixture& mixture_;
+  const Grid& grid_;
+  double log_scale_;
+  Masses& out_;
+  double whole_ = std::expm1(-grid_.step);
+  double rise_ = std::exp(grid_.theta * grid_.step);
+};
+
+Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
+  const Cut cut = cut_of(mixture, grid);
+  const bool forward = mixture.forward();
+  Masses out;
+  out.first = static_cast<long long>(forward ? cut.first_cell : -cut.end_cell);
+  // One cell more: downwards losses are bounded by -ln(1-q), which may lie one grid point above the cut.
+  const double supremum = forward ? 0 : std::ceil(-std::log1p(-mixture.q) / grid.step);
+  const double last = forward ? cut.end_cell : std::max(-cut.first_cell, supremum);
+  out.mass.assign(static_cast<std::size_t>(last - static_cast<double>(out.first)) + 1, 0.0);
+  out.log_scale = cumulant_of(mixture, grid.theta);
+  out.log_infinite = forward ? mixture.log_above(cut.x_high) : -kInfinity;
+
+  Spreader spreader(mixture, grid, out.log_scale, out);
+  // Around the bend of l(x) the integrand varies on the scale s^2, elsewhere on the scale s.
+  const double bend = mixture.point(0) - 40 * mixture.s * mixture.s;
+  double from = cut.x_low;
+  for (double i = cut.first_cell; i < cut.end_cell; ++i) {
+    const double end = i + 1 == cut.end_cell ? cut.x_high : std::max(from, mixture.point((i + 1) * grid.step));
+    while (from < end) {
+      const double longest = from < bend ? mixture.s / 2 : std::min(mixture.s / 2, mixture.s * mixture.s);
+      const double to = std::min(end, std::max(from + longest, std::nextafter(from, kInfinity)));
+      spreader.integrate(forward ? i : -(i + 1), from, to);
+      from = to;
+    }
+  }
+  if (forward) {
+    spreader.put(cut.first_cell + 1, mixture.log_below(cut.x_low));
+  } else {
+    spreader.put(-cut.end_cell, mixture.log_above(cut.x_high));
+    spreader.put(last, mixture.log_below(cut.x_low));
+  }
+  return out;
+}
+
+/// The two-point law that dominates every eps-DP answer: loss +-eps with mass e^{+-eps} / (1 + e^{+-eps}).
+double log_mass_of_pure(double loss) {
+  return loss > 0 ? -std::log1p(std::exp(-loss)) : loss - std::log1p(std::exp(loss));
+}
+
+double cumulant_of(const PureEvent& event, double theta) {
+  return log_add(log_mass_of_pure(event.epsilon) + theta * event.epsilon,
+                 log_mass_of_pure(-event.epsilon) - theta * event.epsilon);
+}
+
+/// The grid point at or just below a loss; a loss within rounding error of a grid point is on it.
+double foot_of(double loss, double step) {
+  const double nearest = std::round(loss / step);
+  return std::abs(loss / step - nearest) < 1e-9 ? nearest : std::floor(loss / step);
+}
+
+Masses discretise_pure(const PureEvent& event, const Grid& grid) {
+  Masses out;
+  const double low = foot_of(-event.epsilon, grid.step);
+  const double high = foot_of(event.epsilon, grid.step);
+  out.first = static_cast<long long>(low);
+  out.mass.assign(static_cast<std::size_t>(high - low) + 2, 0.0);
+  out.log_scale = cumulant_of(event, grid.theta);
+  out.log_infinite = -kInfinity;
+  for (const double loss : {-event.epsilon, event.epsilon}) {
+    const double foot = loss < 0 ? low : high;
+    const double up =
+        std::abs(loss / grid.step - foot) < 1e-9 ? 0 : std::expm1(foot * grid.step - loss) / std::expm1(-grid.step);
+    const auto index = static_cast<std::size_t>(foot - low);
+    const double log_p = log_mass_of_pure(loss) - out.log_scale;
+    out.mass[index] += (1 - up) * std::exp(log_p + grid.theta * foot * grid.step);
+    out.mass[index + 1] += up * std::exp(log_p + grid.theta * (foot + 1) * grid.step);
+  }
+  return out;
+}
+
+}  // namespace
+
+double cumulant(const Mechanism& mechanism, Direction direction, double theta) {
+  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return cumulant_of(*pure, theta);
+  if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism))
+    return cumulant_of(mixture_of(*gaussian, direction), theta);
+  return cumulant_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), theta);
+}
+
+double squared_scale(const Mechanism& mechanism, Direction direction) {
+  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) {
+    const double shortest = std::min(pure->epsilon, 1.0);
+    return shortest * shortest;
+  }
+  if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism))
+    return variance_of(mixture_of(*gaussian, direction));
+  return variance_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction));
+}
+
+double cells(const Mechanism& mechanism, Direction direction, const Grid& grid) {
+  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return 2 * pure->epsilon / grid.step + 2;
+  const Cut cut = std::holds_alternative<GaussianEvent>(mechanism)
+                      ? cut_of(mixture_of(std::get<GaussianEvent>(mechanism), direction), grid)
+                      : cut_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), grid);
+  return cut.end_cell - cut.first_cell + 2;
+}
+
+Masses discretise(const Mechanism& mechanism, Direction direction, const Grid& grid) {
+  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return discretise_pure(*pure, grid);
+  if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism))
+    return discretise_mixture(mixture_of(*gaussian, direction), grid);
+  return discretise_mixture(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), grid);
+}
+
+}  // namespace eigenveil::loss

@@ -1,0 +1,252 @@
+#include "eigenveil/privacy/pld.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "composition.hpp"
+
+namespace eigenveil {
+namespace {
+
+using loss::Composition;
+using loss::Direction;
+using loss::Grid;
+using loss::Source;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kFineStep = 0.02;       // of the root mean square scale of the events
+constexpr double kCoarseStep = 0.05;     // when the fine one needs too many points
+constexpr double kFewPoints = 65536;     // what the fine step may cost
+constexpr double kMostPoints = 4194304;  // what any composition may cost
+constexpr double kMostCells = 262144;    // of one event
+constexpr double kSmallestStep = 1e-12;
+constexpr double kLargestStep = 0.25;       // above it, rounding up no longer costs O(h^2) but O(h)
+constexpr std::size_t kMostDistinct = 200;  // more kinds of events are rounded to a common ladder
+constexpr double kLowestLogDelta = -1500;   // far below the range of double
+
+/// Equal answers together, all Gaussians as one: mu^2 adds.
+class Merger {
+ public:
+  void add(const PrivacyEvent& event, double ladder) {
+    const auto count = static_cast<double>(event.count);
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
+      squared_mu_ += gaussian->mu * gaussian->mu * count;
+    } else if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) {
+      pure_[up(pure->epsilon, ladder)] += count;
+    } else {
+      const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
+      poisson_[{std::min(1.0, up(q, ladder)), 1 / up(1 / sigma, ladder)}] += count;
+    }
+  }
+  std::size_t distinct() const { return pure_.size() + poisson_.size(); }
+  std::vector<Source> sources() const {
+    std::vector<Source> out;
+    if (squared_mu_ > 0) out.push_back({GaussianEvent{std::sqrt(squared_mu_)}, 1});
+    for (const auto& [epsilon, count] : pure_) out.push_back({PureEvent{epsilon}, count});
+    for (const auto& [key, count] : poisson_)
+      out.push_back({PoissonGaussianEvent{std::get<0>(key), std::get<1>(key)}, count});
+    return out;
+  }
+
+ private:
+  /// The next power of `ladder` at or above the value: more loss, never less.
+  static double up(double value, double ladder) {
+    if (ladder == 1) return value;
+    return std::max(value, std::exp(std::ceil(std::log(value) / std::log(ladder)) * std::log(ladder)));
+  }
+
+  double squared_mu_ = 0;
+  std::map<double, double> pure_;
+  std::map<std::tuple<double, double>, double> poisson_;
+};
+
+std::vector<Source> merge(const std::vector<PrivacyEvent>& events) {
+  for (const double ladder : {1.0, 1.001, 1.01, 1.1}) {
+    Merger merger;
+    for (const PrivacyEvent& event : events) {
+      merger.add(event, ladder);
+      if (ladder < 1.1 && merger.distinct() > kMostDistinct) break;
+    }
+    if (ladder == 1.1 || merger.distinct() <= kMostDistinct) return merger.sources();
+  }
+  return {};
+}
+
+double cumulant(const std::vector<Source>& sources, Direction direction, double theta) {
+  double sum = 0;
+  for (const Source& source : sources) sum += source.count * loss::cumulant(source.mechanism, direction, theta);
+  return sum;
+}
+
+/// The minimiser of a quasi-convex function of theta > 0, to a few percent: doubling, then golden sections.
+double best_tilt(double start, double floor, const std::function<double(double)>& value) {
+  double theta = start;
+  double here = value(theta);
+  for (int doublings = 0; doublings < 60; ++doublings) {
+    const double next = value(2 * theta);
+    if (!(next < here - 1e-9 * std::abs(here)) || !(here > floor)) break;
+    theta *= 2;
+    here = next;
+  }
+  constexpr double kGolden = 0.6180339887498949;
+  double low = std::log(theta / 2);
+  double high = std::log(theta * 2);
+  double left = high - kGolden * (high - low);
+  double right = low + kGolden * (high - low);
+  double at_left = value(std::exp(left));
+  double at_right = value(std::exp(right));
+  for (int section = 0; section < 7; ++section) {
+    if (at_left < at_right) {
+      high = right;
+      right = left;
+      at_right = at_left;
+      at_left = value(std::exp(left = high - kGolden * (high - low)));
+    } else {
+      low = left;
+      left = right;
+      at_left = at_right;
+      at_right = value(std::exp(right = low + kGolden * (high - low)));
+    }
+  }
+  return std::exp((low + high) / 2);
+}
+
+/// One direction of a plan: its sources and the scales that choose grid and tilt.
+struct Job {
+  const std::vector<Source>& sources;
+  Direction direction;
+  double answers = 0;
+  double total_scale = 0;  // standard deviation of the summed loss, about
+
+  Job(const std::vector<Source>& all, Direction which) : sources(all), direction(which) {
+    double squared = 0;
+    for (const Source& source : sources) {
+      answers += source.count;
+      squared += source.count * std::max(loss::squared_scale(source.mechanism, Direction::kRemove),
+                                         loss::squared_scale(source.mechanism, Direction::kAdd));
+    }
+    total_scale = std::sqrt(squared);
+  }
+  double event_scale() const { return total_scale / std::sqrt(answers); }
+};
+
+/// A step of at most `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid.
+double aligned(const Job& job, double wanted) {
+  double weight = 0;
+  double epsilon = 0;
+  for (const Source& source : job.sources)
+    if (const auto* pure = std::get_if<PureEvent>(&source.mechanism))
+      if (const double w = source.count * pure->epsilon * pure->epsilon; w > weight) {
+        weight = w;
+        epsilon = pure->epsilon;
+      }
+  return epsilon >= wanted ? epsilon / std::ceil(epsilon / wanted) : wanted;
+}
+
+std::optional<Composition> compose(const Job& job, double theta, double log_delta, double step, double most_points,
+                                   double& points_wanted) {
+  points_wanted = 0;
+  Grid grid{.step = aligned(job, step), .theta = theta, .log_tail = 0, .log_cut_low = 0};
+  const double log_answers = std::log(job.answers);
+  grid.log_tail = std::max(log_delta, kLowestLogDelta) - 20 - log_answers;
+  grid.log_cut_low = -32 - log_answers;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    double cells = 0;
+    for (const Source& source : job.sources)
+      cells = std::max(cells, loss::cells(source.mechanism, job.direction, grid));
+    if (!std::isfinite(cells)) return std::nullopt;
+    if (cells <= kMostCells) break;
+    grid.step = aligned(job, grid.step * 1.1 * cells / kMostCells);
+  }
+  grid.theta = std::min(theta, 30 / grid.step);
+  return Composition::of(job.sources, job.direction, grid, most_points, points_wanted);
+}
+
+/// Composes at the finest step that the budget of points allows.
+std::optional<Composition> compose_within_budget(const Job& job, double theta, double log_delta, double finest) {
+  const auto bounded = [](double step) { return std::clamp(step, kSmallestStep, kLargestStep); };
+  double points = 0;
+  const double fine = bounded(std::min(kFineStep * job.event_scale(), finest));
+  if (auto out = compose(job, theta, log_delta, fine, kFewPoints, points)) return out;
+  double step = std::max(fine, bounded(kCoarseStep * job.event_scale()));
+  step = std::min(step, fine * std::max(1.0, points / kFewPoints));
+  for (int attempt = 0; attempt < 6; ++attempt) {
+    if (auto out = compose(job, theta, log_delta, step, kMostPoints, points)) return out;
+    if (points == 0 || !std::isfinite(points)) return std::nullopt;
+    step *= 1.2 * std::max(1.0, points / kMostPoints);
+  }
+  return std::nullopt;
+}
+
+double epsilon_one_way(const std::vector<Source>& sources, Direction direction, double log_delta) {
+  const Job job(sources, direction);
+  if (!std::isfinite(job.total_scale)) return kInfinity;
+  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
+  // Chernoff: eps = (K(theta) - ln delta) / theta
+  const double theta =
+      best_tilt(start, -kInfinity, [&](double t) { return (cumulant(sources, direction, t) - log_delta) / t; });
+  const auto first = compose_within_budget(job, theta, log_delta, kInfinity);
+  if (!first) return kInfinity;
+  const double rough = first->epsilon(log_delta);
+  // An epsilon of few grid steps is refined: linear interpolation over a step is then no longer negligible.
+  constexpr double kStepsPerEpsilon = 400;
+  if (!(rough > 0) || std::min(kLargestStep, kFineStep * job.event_scale()) * kStepsPerEpsilon / 2 < rough)
+    return rough;
+  const auto second = compose_within_budget(job, theta, log_delta, rough / kStepsPerEpsilon);
+  return second ? std::min(rough, second->epsilon(log_delta)) : rough;
+}
+
+double log_delta_one_way(const std::vector<Source>& sources, Direction direction, double epsilon) {
+  const Job job(sources, direction);
+  if (!std::isfinite(job.total_scale)) return 0;
+  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
+  const auto exponent = [&](double t) { return cumulant(sources, direction, t) - t * epsilon; };
+  const double theta = exponent(start) < 0 ? best_tilt(start, kLowestLogDelta, exponent) : 0;
+  const auto composed =
+      compose_within_budget(job, theta, std::min(0.0, exponent(theta)) - 12, epsilon > 0 ? epsilon / 200 : kInfinity);
+  return composed ? composed->log_delta(epsilon) : 0;
+}
+
+/// What pure events alone can lose at most; infinity if there are others.
+double largest_loss(const std::vector<Source>& sources) {
+  double sum = 0;
+  for (const Source& source : sources) {
+    const auto* pure = std::get_if<PureEvent>(&source.mechanism);
+    if (pure == nullptr) return kInfinity;
+    sum += source.count * pure->epsilon;
+  }
+  return sum * (1 + 1e-15 * static_cast<double>(sources.size()));
+}
+
+bool symmetric(const std::vector<Source>& sources) {
+  return std::none_of(sources.begin(), sources.end(), [](const Source& source) {
+    return std::holds_alternative<PoissonGaussianEvent>(source.mechanism);
+  });
+}
+
+/// The worse of a value that may be NaN and another: NaN counts as the worst.
+double worse(double a, double b, double worst) { return std::isnan(a) || std::isnan(b) ? worst : std::max(a, b); }
+
+}  // namespace
+
+double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
+  const auto sources = merge(events);
+  if (sources.empty()) return 0;
+  double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinity);
+  if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinity);
+  return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
+}
+
+double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {
+  const auto sources = merge(events);
+  if (sources.empty() || epsilon >= largest_loss(sources)) return -kInfinity;
+  double log_delta = worse(-kInfinity, log_delta_one_way(sources, Direction::kRemove, epsilon), 0);
+  if (!symmetric(sources)) log_delta = worse(log_delta, log_delta_one_way(sources, Direction::kAdd, epsilon), 0);
+  return std::min(log_delta, 0.0);
+}
+
+}  // namespace eigenveil
