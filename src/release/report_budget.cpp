@@ -74,13 +74,13 @@ std::string budget_section(const Model& model) {
   for (const auto& event : *events) total += squared_mu(event);
   std::string rows;
   for (const auto& event : *events) rows += event_row(event, total);
-  return title +
-         fmt::format(
-             "<table>\n<caption>Every noisy answer that was computed from the data, in order.</caption>\n"
-             "<thead><tr><th scope=\"col\">Answer</th><th scope=\"col\">Mechanism</th>"
-             "<th scope=\"col\" class=\"number\">Count</th><th scope=\"col\" class=\"number\">Share</th><td></td></tr>"
-             "</thead>\n<tbody>\n{}</tbody>\n</table>\n<p class=\"note\">{}</p>\n</section>\n",
-             rows, explanation(*events, total));
+  return title + fmt::format(
+                     "<table>\n<caption>Every noisy answer that was computed from the data, in order.</caption>\n"
+                     "<thead><tr><th scope=\"col\">Answer</th><th scope=\"col\">Mechanism</th>"
+                     "<th scope=\"col\" class=\"number\">Count</th><th scope=\"col\" class=\"number\">Share</th><td "
+                     "class=\"share\"></td></tr>"
+                     "</thead>\n<tbody>\n{}</tbody>\n</table>\n<p class=\"note\">{}</p>\n</section>\n",
+                     rows, explanation(*events, total));
 }
 
 std::string check_section(const Model& model) {

@@ -26,14 +26,14 @@ std::string bare_name(const Model& model, std::size_t feature) {
   return fmt::format("{}", feature + 1);
 }
 
-/// "eigenvalue 12.3, 45.6%", as far as the model tells.
+/// "lambda = 12.3 (45.6%)", as far as the model tells.
 std::string eigenvalue_in_words(const Model& model, Eigen::Index k) {
   const Matrix* eigenvalues = model.array("eigenvalues");
   if (eigenvalues == nullptr || k >= eigenvalues->size()) return "";
   const double value = (*eigenvalues)(k);
   const double sum = eigenvalues->cwiseMax(0).sum();
-  std::string words = fmt::format("eigenvalue {}", html::rounded(value));
-  if (sum > 0 && value >= 0) words += fmt::format(", {}", html::percent(value / sum));
+  std::string words = fmt::format("&lambda; = {}", html::rounded(value));
+  if (sum > 0 && value >= 0) words += fmt::format(" ({})", html::percent(value / sum));
   return words;
 }
 
@@ -116,7 +116,9 @@ std::string components_section(const Model& model, const ReportOptions& options)
   }
   page += fits ? pictures(model, *components, *shape) : tables(model, *components);
   if (model.array("eigenvalues") != nullptr) {
-    page += "<p class=\"note\">Percentages are shares of the sum of the released eigenvalues.</p>\n";
+    page +=
+        "<p class=\"note\">&lambda; is the eigenvalue; percentages are shares of the sum of the released "
+        "eigenvalues.</p>\n";
   }
   const Eigen::Index most = fits ? kMostPictures : kMostTables;
   if (components->rows() > most) {

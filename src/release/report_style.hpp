@@ -44,7 +44,8 @@ table { width: 100%; border-collapse: collapse; font-size: 0.95rem; }
 caption { text-align: left; color: var(--soft); font-size: 0.92rem; padding-bottom: 0.6rem; }
 th, td { padding: 0.5rem 0.9rem 0.5rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); }
 th:last-child, td:last-child { padding-right: 0; }
-thead th { color: var(--soft); font-weight: 600; font-size: 0.85rem; border-bottom: 1px solid var(--rule); }
+thead th, thead td { border-bottom: 1px solid var(--rule); }
+thead th { color: var(--soft); font-weight: 600; font-size: 0.85rem; overflow-wrap: normal; }
 tbody th { font-weight: 400; }
 .facts th { color: var(--soft); width: 15rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -88,6 +89,7 @@ footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule
   main { padding: 2rem 1.2rem 3rem; }
   h1 { font-size: 1.8rem; }
   .facts th { width: 40%; }
+  .share { display: none; }
   .tables { grid-template-columns: minmax(0, 1fr); }
 }
 @media print {

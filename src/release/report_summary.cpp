@@ -61,8 +61,11 @@ std::string neighbours_in_words(const std::string& adjacency) {
 
 std::string accounting_in_words(const std::string& accounting) {
   if (accounting == "tight") return "The total over all noisy answers was certified by tight accounting.";
-  if (accounting == "zcdp") return "The total over all noisy answers was certified by zero-concentrated differential privacy.";
-  return accounting.empty() ? "" : fmt::format("The total over all noisy answers was certified by {} accounting.", html::name(accounting));
+  if (accounting == "zcdp")
+    return "The total over all noisy answers was certified by zero-concentrated differential privacy.";
+  return accounting.empty()
+             ? ""
+             : fmt::format("The total over all noisy answers was certified by {} accounting.", html::name(accounting));
 }
 
 /// "of 60,000 rows and 784 features", as far as the manifest tells.
@@ -79,8 +82,8 @@ std::string data_in_words(const Model& model) {
 std::string parameters(const Model& model) {
   const auto epsilon = html::number_at(model.manifest, "epsilon");
   const auto delta = html::number_at(model.manifest, "delta");
-  return fmt::format("&epsilon; = {} and &delta; = {}", epsilon ? html::exact(*epsilon) : "(not stated)",
-                     delta ? html::exact(*delta) : "(not stated)");
+  return fmt::format("&epsilon;&nbsp;=&nbsp;{} and &delta;&nbsp;=&nbsp;{}",
+                     epsilon ? html::exact(*epsilon) : "(not stated)", delta ? html::exact(*delta) : "(not stated)");
 }
 
 std::string summary(const Model& model) {
@@ -94,9 +97,8 @@ std::string summary(const Model& model) {
   const Matrix* components = model.array("components");
   const bool singular = components == nullptr || components->rows() == 1;
   if (is_private(model)) {
-    return words + fmt::format("{} released with differential privacy at {}. {} {}",
- singular ? "It was" : "They were", parameters(model), adjacency,
-                               accounting);
+    return words + fmt::format("{} released with differential privacy at {}. {} {}", singular ? "It was" : "They were",
+                               parameters(model), adjacency, accounting);
   }
   return words + fmt::format(
                      "<strong>The release is not private.</strong> The same computation with secret noise would have "
