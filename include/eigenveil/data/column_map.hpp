@@ -20,7 +20,7 @@ class ColumnMap {
   static Result<ColumnMap> from_schema(const Schema& schema, Centering centering);
   /// No ranges at all: features are the raw values, and only a row bound limits them.
   static ColumnMap identity(std::vector<std::string> names);
-  /// Rebuilds a map from the parts that a model file keeps.
+  /// Rebuilds a map from the parts that a model file keeps; offset and scale have one entry a feature.
   static ColumnMap from_parts(std::vector<ColumnSpec> specs, Vector offset, Vector scale);
 
   std::size_t raw_columns() const { return specs_.size(); }
@@ -37,10 +37,21 @@ class ColumnMap {
   void apply(const double* raw, double* features) const;
 
  private:
+  /// Neighbouring numeric columns, or the features of one categorical column.
+  struct Run {
+    std::size_t raw;    ///< first raw column
+    std::size_t first;  ///< first feature
+    std::size_t count;  ///< of features
+    bool categorical;
+  };
+
   std::vector<ColumnSpec> specs_;
   std::vector<std::string> names_;
   Vector offset_;
   Vector scale_;
+  std::vector<Run> runs_;
+  std::vector<double> lower_;  ///< a feature each, as the clamp of `apply` wants them
+  std::vector<double> upper_;
 };
 
 }  // namespace eigenveil

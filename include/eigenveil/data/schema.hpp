@@ -18,7 +18,7 @@ struct NumericColumn {
 /// One of a public list of values; becomes one 0/1 column a value.
 struct CategoricalColumn {
   std::vector<std::string> values;
-  std::optional<std::size_t> other;  ///< index into `values` that stands for every value not listed
+  std::optional<std::size_t> other = {};  ///< index into `values` that stands for every value not listed
 };
 
 struct ColumnSpec {

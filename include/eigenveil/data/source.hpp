@@ -22,7 +22,7 @@ struct RawBatch {
 struct Categories {
   std::string column;
   std::vector<std::string> values;
-  std::optional<std::size_t> other;  ///< index into `values` that stands for every value not listed
+  std::optional<std::size_t> other = {};  ///< index into `values` that stands for every value not listed
 };
 
 /// A stream of raw rows. Not thread-safe: one reader, one thread.
@@ -47,15 +47,24 @@ enum class Header { kAuto, kYes, kNo };
 
 /// How to open a data file. Empty and default members mean: find out from the file.
 struct SourceOptions {
-  std::vector<std::string>
-      columns;  ///< names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all
-  std::vector<Categories> categories;  ///< columns to be read as categories
-  Header header = Header::kAuto;       ///< CSV: kAuto takes the first row as names if any of its fields is not a number
-  char delimiter = '\0';               ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
-  std::string member;  ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
+  /// Names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all.
+  std::vector<std::string> columns = {};
+  std::vector<Categories> categories = {};  ///< columns to be read as categories
+  Header header = Header::kAuto;  ///< CSV: kAuto takes the first row as names if any of its fields is not a number
+  char delimiter = '\0';          ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
+  std::string member = {};        ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
 };
 
-/// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name.
+/// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name. At most 1,000,000 columns.
+///
+/// Missing (NaN): an empty field, "?", and NA, NaN or null in any case; in a categorical column too, unless its list
+/// has that very text. Blanks around unquoted CSV fields do not count, and blank lines are no rows.
+///
+/// Memory: a few megabytes beside the batch, whatever the size of the file. Exceptions: a CSV row may take up to 64
+/// MiB, the chunks of an HDF5 data set that one row crosses up to 64 MiB, and an array in Fortran order inside NPZ or
+/// gzip is held as a whole, up to 256 MiB; anything larger is refused. Plain NPY files have no such limit in either
+/// order.
+///
 /// Arrays of more than two dimensions keep the first as rows and flatten the others into columns for IDX; elsewhere
 /// they are refused.
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);

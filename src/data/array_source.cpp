@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "array.hpp"
+#include "selection.hpp"
+
+namespace eigenveil::data {
+namespace {
+
+/// Batches grow by what was really read, not by what a header announces; below this size they are reserved at once.
+constexpr std::size_t kReserveAtOnce = (std::size_t{64} << 20) / sizeof(double);
+
+class ArraySource final : public RowSource {
+ public:
+  ArraySource(std::string name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader, Selection selection)
+      : name_(std::move(name)), shape_(shape), reader_(std::move(reader)), selection_(std::move(selection)) {}
+
+  const std::vector<std::string>& columns() const override { return selection_.names; }
+  std::optional<std::size_t> rows_announced() const override { return shape_.rows; }
+  double progress() const override { return reader_->progress(); }
+
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    batch.first_row = done_;
+    batch.rows = 0;
+    batch.values.clear();
+    const std::size_t wanted = std::min(max_rows, shape_.rows - done_);
+    Status status = read(batch, wanted);
+    if (!status.ok()) {
+      batch.rows = 0;
+      batch.values.clear();
+    }
+    return status;
+  }
+
+ private:
+  Status read(RawBatch& batch, std::size_t wanted) {
+    const std::size_t width = selection_.positions.size();
+    const std::size_t most = std::max<std::size_t>(1, kPieceBytes / (width * sizeof(double)));
+    batch.values.reserve(std::min(wanted * width, kReserveAtOnce));
+    while (batch.rows < wanted) {
+      const std::size_t piece = std::min(most, wanted - batch.rows);
+      batch.values.resize((batch.rows + piece) * width);
+      double* out = batch.values.data() + batch.rows * width;
+      EIGENVEIL_TRY(reader_->read(piece, selection_.positions, out));
+      EIGENVEIL_TRY(map_categories(out, piece));
+      batch.rows += piece;
+      done_ += piece;
+    }
+    if (wanted > 0 && done_ == shape_.rows) EIGENVEIL_TRY(reader_->finish());
+    return {};
+  }
+
+  Status map_categories(double* values, std::size_t rows) const {
+    const std::size_t width = selection_.positions.size();
+    for (std::size_t c = 0; c < width; ++c) {
+      const std::optional<CategoryIndex>& categories = selection_.categories[c];
+      if (!categories) continue;
+      for (std::size_t r = 0; r < rows; ++r) {
+        double& value = values[r * width + c];
+        const std::optional<double> index = categories->of_number(value);
+        if (!index)
+          return unlisted_value(fmt::format("{}: row {}, column '{}'", name_, done_ + r + 1, selection_.names[c]),
+                                fmt::format("{}", value), *categories);
+        value = *index;
+      }
+    }
+    return {};
+  }
+
+  std::string name_;
+  ArrayShape shape_;
+  std::unique_ptr<ArrayReader> reader_;
+  Selection selection_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RowSource>> array_source(const std::string& name, const ArrayShape& shape,
+                                                std::unique_ptr<ArrayReader> reader, const SourceOptions& options) {
+  Result<Selection> selection = select_columns(name, FileColumns{shape.columns, {}}, options);
+  if (!selection.ok()) return selection.error();
+  return std::unique_ptr<RowSource>(
+      std::make_unique<ArraySource>(name, shape, std::move(reader), std::move(*selection)));
+}
+
+}  // namespace eigenveil::data

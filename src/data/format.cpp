@@ -1,0 +1,141 @@
+#include "format.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace eigenveil::data {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view kGzipMagic = "\x1f\x8b"sv;
+constexpr std::string_view kNpyMagic = "\x93NUMPY"sv;
+constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n"sv;
+constexpr std::uint64_t kMatlabUserBlock = 512;  // MATLAB v7.3 puts HDF5 behind its own header
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+bool is_idx(std::string_view head) {
+  if (head.size() < 4 || head[0] != 0 || head[1] != 0) return false;
+  const auto type = static_cast<unsigned char>(head[2]);
+  return type >= 0x08 && type <= 0x0e && type != 0x0a && head[3] != 0;
+}
+
+std::optional<Format> by_content(std::string_view head) {
+  if (head.starts_with(kNpyMagic)) return Format::kNpy;
+  if (head.starts_with("PK\3\4"sv) || head.starts_with("PK\5\6"sv)) return Format::kNpz;
+  if (head.starts_with(kHdf5Magic)) return Format::kHdf5;
+  if (is_idx(head)) return Format::kIdx;
+  return std::nullopt;
+}
+
+struct Named {
+  std::string_view ending;
+  std::string_view called;
+};
+
+/// A name that promises a binary format which the content does not keep.
+Status check_name(const std::string& path, const std::string& name) {
+  static constexpr std::array<Named, 8> kBinary = {{{".npy", "NPY"},
+                                                    {".npz", "NPZ"},
+                                                    {".h5", "HDF5"},
+                                                    {".hdf5", "HDF5"},
+                                                    {".idx", "IDX"},
+                                                    {"-ubyte", "IDX"},
+                                                    {".gz", "gzip"},
+                                                    {".zip", "zip"}}};
+  for (const Named& one : kBinary)
+    if (name.ends_with(one.ending))
+      return bad_input(
+          fmt::format("{}: is named like {} but does not begin like it; the file is damaged, or give it the "
+                      "right ending",
+                      path, one.called));
+  return {};
+}
+
+Result<std::string> head_of(ByteStream& stream) {
+  std::array<char, 16> bytes{};
+  const Result<std::size_t> count = read_up_to(stream, bytes.data(), bytes.size());
+  if (!count.ok()) return count.error();
+  if (*count == 0) return bad_input(fmt::format("{}: is empty", stream.name()));
+  return std::string(bytes.data(), *count);
+}
+
+Result<bool> has_hdf5_behind_user_block(const File& file) {
+  std::array<char, kHdf5Magic.size()> bytes{};
+  const Result<std::size_t> count = file.read_some(kMatlabUserBlock, bytes.data(), bytes.size());
+  if (!count.ok()) return count.error();
+  return std::string_view(bytes.data(), *count) == kHdf5Magic;
+}
+
+Result<Recognised> recognise_packed(Recognised found) {
+  found.gzip = true;
+  const std::string& path = found.file->path();
+  const Result<std::string> head = head_of(*found.stream());
+  if (!head.ok()) return head.error();
+  found.format = by_content(*head).value_or(Format::kCsv);
+  if (found.format == Format::kNpz || found.format == Format::kHdf5 || head->starts_with(kGzipMagic))
+    return bad_input(
+        fmt::format("{}: another packed format lies inside the gzip file; unpack it with gunzip first", path));
+  std::string name = lower(path);
+  if (name.ends_with(".gz")) name.resize(name.size() - 3);
+  if (found.format == Format::kCsv) EIGENVEIL_TRY(check_name(path, name));
+  return found;
+}
+
+}  // namespace
+
+Result<Recognised> recognise(const std::string& path) {
+  Result<FilePtr> file = File::open(path);
+  if (!file.ok()) return file.error();
+  Recognised found{*file, Format::kCsv, false};
+  const Result<std::string> head = head_of(*found.stream());
+  if (!head.ok()) return head.error();
+  if (head->starts_with(kGzipMagic)) return recognise_packed(found);
+  if (const std::optional<Format> format = by_content(*head)) {
+    found.format = *format;
+    return found;
+  }
+  const Result<bool> matlab = has_hdf5_behind_user_block(**file);
+  if (!matlab.ok()) return matlab.error();
+  if (*matlab) {
+    found.format = Format::kHdf5;
+    return found;
+  }
+  EIGENVEIL_TRY(check_name(path, lower(path)));
+  return found;
+}
+
+}  // namespace eigenveil::data
+
+namespace eigenveil {
+
+Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options) {
+  using data::Format;
+  const Result<data::Recognised> found = data::recognise(path);
+  if (!found.ok()) return found.error();
+  if (!options.member.empty() && found->format != Format::kNpz && found->format != Format::kHdf5)
+    return usage_error(fmt::format("{}: holds a single table; a member ('{}') can be chosen in NPZ and HDF5 files only",
+                                   path, options.member));
+  switch (found->format) {
+    case Format::kNpy:
+      return data::open_npy(*found, options);
+    case Format::kNpz:
+      return data::open_npz(*found, options);
+    case Format::kIdx:
+      return data::open_idx(*found, options);
+    case Format::kHdf5:
+      return data::open_hdf5(*found, options);
+    case Format::kCsv:
+      break;
+  }
+  return data::open_csv(*found, options);
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "array.hpp"
+
+namespace eigenveil::data {
+
+/// A Fortran-order array that can only be read in order (packed) is held in memory; this is the largest accepted.
+constexpr std::uint64_t kLargestHeldArray = std::uint64_t{256} << 20;
+
+struct NpyHeader {
+  ElementType type;
+  bool fortran_order = false;
+  ArrayShape shape;
+  std::uint64_t bytes = 0;  ///< of the header itself: where the elements begin
+
+  std::uint64_t array_bytes() const { return std::uint64_t{shape.rows} * shape.columns * type.size; }
+};
+
+/// Reads magic, version and dictionary (NumPy enhancement proposal 1), and leaves the stream at the first element.
+Result<NpyHeader> read_npy_header(ByteStream& stream);
+
+/// A source over a stream that stands behind its header: packed NPY and members of NPZ.
+Result<std::unique_ptr<RowSource>> npy_stream_source(std::unique_ptr<ByteStream> stream, const NpyHeader& header,
+                                                     const SourceOptions& options);
+
+}  // namespace eigenveil::data

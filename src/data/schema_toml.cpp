@@ -1,0 +1,140 @@
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
+
+#include "file.hpp"
+#include "schema_check.hpp"
+#include "text.hpp"
+
+namespace eigenveil {
+namespace {
+
+using data::quoted;
+
+constexpr std::uint64_t kLargestSchema = std::uint64_t{64} << 20;
+
+Result<std::string> read_text(const std::string& path) {
+  const Result<data::FilePtr> file = data::File::open(path);
+  if (!file.ok()) return file.error();
+  if ((*file)->size() > kLargestSchema)
+    return bad_input(fmt::format("{}: is larger than {} MiB; is it a schema?", path, kLargestSchema >> 20));
+  std::string text((*file)->size(), '\0');
+  EIGENVEIL_TRY((*file)->read_all(0, text.data(), text.size()));
+  return text;
+}
+
+/// Turns the tables of one schema file into columns; every refusal names file and line.
+class SchemaReader {
+ public:
+  explicit SchemaReader(const std::string& path) : path_(path) {}
+
+  Result<Schema> read(const toml::table& root) {
+    for (const auto& [key, node] : root)
+      if (key != "column")
+        return wrong(node, fmt::format("unknown key {}; a schema is a list of [[column]] tables", quoted(key.str())));
+    const toml::array* tables = root["column"].as_array();
+    if (tables == nullptr || tables->empty())
+      return bad_input(fmt::format("{}: has no columns; write one [[column]] table a column", path_));
+    Schema schema;
+    for (const toml::node& node : *tables) {
+      const toml::table* table = node.as_table();
+      if (table == nullptr) return wrong(node, "a column must be a table that begins with [[column]]");
+      Result<ColumnSpec> spec = column(*table);
+      if (!spec.ok()) return spec.error();
+      const auto [first, is_new] = lines_.try_emplace(spec->name, table->source().begin.line);
+      if (!is_new)
+        return wrong(*table,
+                     fmt::format("column {} was already described in line {}", quoted(spec->name), first->second));
+      schema.columns.push_back(std::move(*spec));
+    }
+    return schema;
+  }
+
+ private:
+  Error wrong(const toml::node& node, const std::string& what) const {
+    return bad_input(fmt::format("{}: line {}: {}", path_, node.source().begin.line, what));
+  }
+
+  Result<ColumnSpec> column(const toml::table& table) const {
+    const auto name = table["name"].value_exact<std::string>();
+    if (!name) return wrong(table, "this column has no name; write name = \"...\" in quotes");
+    const auto kind = table["kind"].value_exact<std::string>();
+    if (!kind || (*kind != "numeric" && *kind != "categorical"))
+      return wrong(table, fmt::format("column {}: write kind = \"numeric\" or kind = \"categorical\"", quoted(*name)));
+    Result<ColumnSpec> spec = *kind == "numeric" ? numeric(table, *name) : categorical(table, *name);
+    if (!spec.ok()) return spec;
+    if (const auto problem = data::problem_of(*spec))
+      return wrong(table, fmt::format("column {}: {}", quoted(*name), *problem));
+    return spec;
+  }
+
+  /// A misspelt `lower` must not pass as a column without bounds.
+  Status only(const toml::table& table, const std::string& name, std::initializer_list<std::string_view> known) const {
+    for (const auto& [key, node] : table)
+      if (std::find(known.begin(), known.end(), key.str()) == known.end())
+        return wrong(node, fmt::format("column {}: unknown key {}; expected {}", quoted(name), quoted(key.str()),
+                                       fmt::join(known, ", ")));
+    return {};
+  }
+
+  Result<ColumnSpec> numeric(const toml::table& table, const std::string& name) const {
+    EIGENVEIL_TRY(only(table, name, {"name", "kind", "lower", "upper"}));
+    if (!table.contains("lower") || !table.contains("upper"))
+      return wrong(table,
+                   fmt::format("column {}: fill in lower and upper: public bounds that you know without looking at "
+                               "the data",
+                               quoted(name)));
+    for (const char* key : {"lower", "upper"})
+      if (!table[key].is_number())
+        return wrong(*table.get(key), fmt::format("column {}: {} must be a number", quoted(name), key));
+    return ColumnSpec{name, NumericColumn{*table["lower"].value<double>(), *table["upper"].value<double>()}};
+  }
+
+  Result<ColumnSpec> categorical(const toml::table& table, const std::string& name) const {
+    EIGENVEIL_TRY(only(table, name, {"name", "kind", "values", "other"}));
+    const toml::array* values = table["values"].as_array();
+    if (values == nullptr)
+      return wrong(table,
+                   fmt::format("column {}: fill in values: the public list of values, e.g. values = [\"a\", \"b\"]",
+                               quoted(name)));
+    CategoricalColumn kind;
+    for (const toml::node& value : *values) {
+      const auto text = value.value_exact<std::string>();
+      if (!text) return wrong(value, fmt::format("column {}: every value must be a text in quotes", quoted(name)));
+      kind.values.push_back(*text);
+    }
+    if (table.contains("other")) {
+      const auto other = table["other"].value_exact<std::string>();
+      const auto found = std::find(kind.values.begin(), kind.values.end(), other.value_or(""));
+      if (!other || found == kind.values.end())
+        return wrong(*table.get("other"),
+                     fmt::format("column {}: other must be one of the values: it stands for those that "
+                                 "are not listed",
+                                 quoted(name)));
+      kind.other = static_cast<std::size_t>(found - kind.values.begin());
+    }
+    return ColumnSpec{name, std::move(kind)};
+  }
+
+  const std::string& path_;
+  std::unordered_map<std::string, toml::source_index> lines_;
+};
+
+}  // namespace
+
+Result<Schema> read_schema(const std::string& path) {
+  const Result<std::string> text = read_text(path);
+  if (!text.ok()) return text.error();
+  try {
+    return SchemaReader(path).read(toml::parse(*text, path));
+  } catch (const toml::parse_error& error) {
+    return bad_input(
+        fmt::format("{}: line {}: is not valid TOML: {}", path, error.source().begin.line, error.description()));
+  }
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,88 @@
+#include "html.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace eigenveil::html {
+namespace {
+
+/// 1e-06 -> 1e-6
+std::string without_exponent_zeros(std::string text) {
+  const auto e = text.find('e');
+  if (e == std::string::npos) return text;
+  if (text[e + 1] == '+') text.erase(e + 1, 1);
+  const std::size_t digits = e + (text[e + 1] == '-' ? 2 : 1);
+  while (digits + 1 < text.size() && text[digits] == '0') text.erase(digits, 1);
+  return text;
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string name(std::string_view text) { return fmt::format("<bdi>{}</bdi>", escape(text)); }
+
+std::string exact(double value) {
+  return std::isfinite(value) ? without_exponent_zeros(fmt::format("{}", value)) : value > 0 ? "infinity" : "none";
+}
+
+std::string rounded(double value) {
+  constexpr double kFirstGrouped = 9999.5;
+  constexpr double kLastGrouped = 1e9;
+  const std::string digits = fmt::format("{:.4g}", value);
+  const bool large = std::abs(value) >= kFirstGrouped && std::abs(value) < kLastGrouped;
+  return large ? grouped(std::llround(std::stod(digits))) : without_exponent_zeros(digits);
+}
+
+std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); }
+
+std::string grouped(long long value) {
+  std::string digits = fmt::format("{}", value);
+  const std::ptrdiff_t first = value < 0 ? 1 : 0;
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  }
+  return digits;
+}
+
+std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key) {
+  if (!manifest.is_object()) return std::nullopt;
+  const auto found = manifest.find(std::string(key));
+  if (found == manifest.end() || !found->is_string()) return std::nullopt;
+  return found->get<std::string>();
+}
+
+std::optional<double> number_at(const nlohmann::json& manifest, std::string_view key) {
+  if (!manifest.is_object()) return std::nullopt;
+  const auto found = manifest.find(std::string(key));
+  if (found == manifest.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+}  // namespace eigenveil::html

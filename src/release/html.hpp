@@ -1,0 +1,25 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace eigenveil::html {
+
+/// Text as it may stand in an element or a quoted attribute.
+std::string escape(std::string_view text);
+
+/// A name that came from a file: escaped, and kept from reordering its surroundings with writing-direction marks.
+std::string name(std::string_view text);
+
+std::string exact(double value);       ///< shortest text that reads back as the same number: for privacy parameters
+std::string rounded(double value);     ///< four significant digits
+std::string percent(double share);     ///< 0.123 -> 12.3%
+std::string grouped(long long value);  ///< 60000 -> 60,000
+
+/// What a manifest says under `key`, if it is there and of that kind.
+std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key);
+std::optional<double> number_at(const nlohmann::json& manifest, std::string_view key);
+
+}  // namespace eigenveil::html

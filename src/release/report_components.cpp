@@ -1,0 +1,131 @@
+// The components, as pictures or as tables of their largest entries.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "html.hpp"
+#include "png.hpp"
+#include "report_sections.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr Eigen::Index kMostPictures = 64;
+constexpr Eigen::Index kMostTables = 24;
+constexpr std::size_t kEntries = 10;
+
+std::string bare_name(const Model& model, std::size_t feature) {
+  const auto& manifest = model.manifest;
+  if (manifest.is_object() && manifest.contains("features")) {
+    const auto& names = manifest["features"];
+    if (names.is_array() && feature < names.size() && names[feature].is_string()) return names[feature];
+  }
+  return fmt::format("{}", feature + 1);
+}
+
+/// "lambda = 12.3 (45.6%)", as far as the model tells.
+std::string eigenvalue_in_words(const Model& model, Eigen::Index k) {
+  const Matrix* eigenvalues = model.array("eigenvalues");
+  if (eigenvalues == nullptr || k >= eigenvalues->size()) return "";
+  const double value = (*eigenvalues)(k);
+  const double sum = eigenvalues->cwiseMax(0).sum();
+  std::string words = fmt::format("&lambda; = {}", html::rounded(value));
+  if (sum > 0 && value >= 0) words += fmt::format(" ({})", html::percent(value / sum));
+  return words;
+}
+
+std::string picture(const Vector& values, const ReportOptions::ImageShape& shape, const std::string& title,
+                    const std::string& words) {
+  const std::vector<double> pixels(values.begin(), values.end());
+  return fmt::format(
+      "<figure><img width=\"{}\" height=\"{}\" alt=\"{} drawn as a picture of {} by {} pixels\" "
+      "src=\"data:image/png;base64,{}\"><figcaption><b>{}</b><br>{}</figcaption></figure>\n",
+      shape.width, shape.height, title, shape.height, shape.width,
+      base64(diverging_png(pixels, shape.height, shape.width)), title, words);
+}
+
+std::string pictures(const Model& model, const Matrix& components, const ReportOptions::ImageShape& shape) {
+  std::string page =
+      "<p>Each component is drawn in the shape of one row. Every picture has a colour scale of its own, "
+      "symmetric about zero.</p>\n<p class=\"scale\" aria-hidden=\"true\">negative <i></i> positive</p>\n"
+      "<div class=\"pictures\">\n";
+  const Matrix* mean = model.array("mean");
+  if (mean != nullptr && mean->size() == components.cols() && !mean->isZero(0)) {
+    page += picture(mean->reshaped(), shape, "Mean", "subtracted from every row");
+  }
+  for (Eigen::Index k = 0; k < std::min(components.rows(), kMostPictures); ++k) {
+    page += picture(components.row(k).transpose(), shape, fmt::format("PC{}", k + 1), eigenvalue_in_words(model, k));
+  }
+  return page + "</div>\n";
+}
+
+std::string entry_row(const std::string& name, double value, double largest) {
+  const double width = largest > 0 ? 50 * std::abs(value) / largest : 0;
+  return fmt::format(
+      "<tr><th scope=\"row\">{}</th><td class=\"loading\"><span class=\"signed\"><i class=\"{}\" "
+      "style=\"width:{:.2f}%\"></i></span></td><td class=\"number\">{:+.3f}</td></tr>\n",
+      html::name(name), value < 0 ? "minus" : "plus", width, value);
+}
+
+std::string table(const Model& model, const Matrix& components, Eigen::Index k) {
+  std::vector<std::size_t> order(static_cast<std::size_t>(components.cols()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto magnitude = [&](std::size_t j) { return std::abs(components(k, static_cast<Eigen::Index>(j))); };
+  const std::size_t shown = std::min(kEntries, order.size());
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+      [&](std::size_t a, std::size_t b) { return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b; });
+  std::string rows;
+  for (std::size_t i = 0; i < shown; ++i) {
+    const double value = components(k, static_cast<Eigen::Index>(order[i]));
+    rows += entry_row(bare_name(model, order[i]), value, magnitude(order[0]));
+  }
+  return fmt::format(
+      "<table>\n<caption><h3>PC{}</h3><span>{}</span></caption>\n<thead><tr><th scope=\"col\">Feature</th>"
+      "<td class=\"loading\"></td><th scope=\"col\" class=\"number\">Entry</th></tr></thead>\n<tbody>\n{}"
+      "</tbody>\n</table>\n",
+      k + 1, eigenvalue_in_words(model, k), rows);
+}
+
+std::string tables(const Model& model, const Matrix& components) {
+  std::string page = components.cols() > static_cast<Eigen::Index>(kEntries)
+                         ? fmt::format("<p>The {} largest entries of each component, by magnitude.</p>\n", kEntries)
+                         : "<p>The entries of each component, largest first.</p>\n";
+  page += "<div class=\"tables\">\n";
+  for (Eigen::Index k = 0; k < std::min(components.rows(), kMostTables); ++k) page += table(model, components, k);
+  return page + "</div>\n";
+}
+
+}  // namespace
+
+std::string components_section(const Model& model, const ReportOptions& options) {
+  const Matrix* components = model.array("components");
+  if (components == nullptr || components->size() == 0) return "";
+  const auto& shape = options.image_shape;
+  const bool fits = shape && shape->height > 0 && shape->width > 0 &&
+                    static_cast<std::size_t>(components->cols()) / shape->height == shape->width &&
+                    static_cast<std::size_t>(components->cols()) % shape->height == 0;
+  std::string page = "<section>\n<h2>Components</h2>\n";
+  if (shape && !fits) {
+    page +=
+        fmt::format("<p>Pictures of {} by {} pixels were asked for, which does not fit the number of features.</p>\n",
+                    shape->height, shape->width);
+  }
+  page += fits ? pictures(model, *components, *shape) : tables(model, *components);
+  if (model.array("eigenvalues") != nullptr) {
+    page +=
+        "<p class=\"note\">&lambda; is the eigenvalue; percentages are shares of the sum of the released "
+        "eigenvalues.</p>\n";
+  }
+  const Eigen::Index most = fits ? kMostPictures : kMostTables;
+  if (components->rows() > most) {
+    page += fmt::format("<p class=\"note\">The first {} of {} components; the model file has them all.</p>\n", most,
+                        components->rows());
+  }
+  return page + "</section>\n";
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "eigenveil/release/report.hpp"
+
+namespace eigenveil {
+
+/// Only a manifest that says so in as many words is private.
+bool is_private(const Model& model);
+
+// Each returns one section of the page, or nothing when the model has nothing to show there.
+std::string summary_section(const Model& model);
+std::string facts_section(const Model& model);
+std::string budget_section(const Model& model);
+std::string scree_section(const Model& model);
+std::string components_section(const Model& model, const ReportOptions& options);
+std::string use_section(const Model& model);
+std::string check_section(const Model& model);
+
+}  // namespace eigenveil
