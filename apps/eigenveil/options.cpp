@@ -175,12 +175,12 @@ void OutputFlags::add_to(CLI::App& app) {
 Result<ReportOptions> OutputFlags::report_options() const {
   ReportOptions options;
   if (image_shape.empty()) return options;
-  const std::size_t x = image_shape.find('x');
-  const auto height = number<std::size_t>(image_shape.substr(0, x));
-  const auto width = x == std::string::npos ? std::nullopt : number<std::size_t>(image_shape.substr(x + 1));
-  if (!height || !width || *height == 0 || *width == 0 || *height > 65535 || *width > 65535)
+  const std::size_t x = std::min(image_shape.find('x'), image_shape.size() - 1);
+  const std::size_t height = number<std::size_t>(image_shape.substr(0, x)).value_or(0);
+  const std::size_t width = number<std::size_t>(image_shape.substr(x + 1)).value_or(0);
+  if (height == 0 || width == 0 || height > 65535 || width > 65535)
     return usage_error(fmt::format("--image-shape must be HEIGHTxWIDTH such as 28x28, but is '{}'", image_shape));
-  options.image_shape = {*height, *width};
+  options.image_shape = {height, width};
   return options;
 }
 
