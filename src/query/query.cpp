@@ -53,16 +53,16 @@ bool within(std::int64_t u2, std::int64_t t2, std::int64_t theta) {
 }
 
 void filter_row(double* t, std::size_t k, std::int64_t u2, std::int64_t theta, FilterMode mode) {
-  std::int64_t t2 = squared_norm_of(t, k);
+  const std::int64_t t2 = squared_norm_of(t, k);
   if (within(u2, t2, theta)) return;
-  if (mode == FilterMode::kDrop) {
-    std::fill_n(t, k, 0.0);
-    return;
-  }
-  double factor = static_cast<double>(theta) / std::sqrt(static_cast<double>(u2) * static_cast<double>(t2));
-  // t <- trunc(t * theta / (||u|| ||t||)), again with a hair less until the integers agree
-  for (; !within(u2, t2, theta); t2 = squared_norm_of(t, k), factor = 1.0 - 0x1p-24)
+  if (mode == FilterMode::kShrink) {
+    // t <- trunc(t theta / (||u|| ||t||)), with a hair less so that rounding cannot lengthen it
+    const double length = std::sqrt(static_cast<double>(u2) * static_cast<double>(t2));
+    const double factor = static_cast<double>(theta) / length * (1.0 - 0x1p-40);
     for (std::size_t j = 0; j < k; ++j) t[j] = std::trunc(t[j] * factor);
+    if (within(u2, squared_norm_of(t, k), theta)) return;
+  }
+  std::fill_n(t, k, 0.0);
 }
 
 Result<std::vector<Int128>> apply_sum(const Apply& query, const BoundedRows& rows) {

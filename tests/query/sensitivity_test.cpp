@@ -33,10 +33,13 @@ UInt128 squared_distance(const PrivateSum& one, const PrivateSum& two) {
   return total;
 }
 
-// distance^2 <= sensitivity^2, in integers: the double s is a whole number of 2^-10 after flooring.
+// distance^2 <= sensitivity^2 in exact integers: the double is m 2^e with a whole m below 2^53.
 bool within(UInt128 squared, Sensitivity s) {
-  const auto scaled = static_cast<UInt128>(std::floor(s.value() * 1024));
-  return (squared << 20) <= scaled * scaled;
+  int exponent = 0;
+  const auto m = static_cast<UInt128>(std::ldexp(std::frexp(s.value(), &exponent), 53));
+  const int e = exponent - 53;
+  EXPECT_LE(e, 0);
+  return (squared << (-2 * e)) <= m * m;
 }
 
 PrivateSum sum_of(const SumQuery& query, const std::vector<Row>& rows, std::size_t d, int bits) {
