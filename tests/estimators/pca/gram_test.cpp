@@ -1,0 +1,143 @@
+#include "eigenveil/estimators/pca/gram.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+
+#include "tests/support/fit.hpp"
+
+namespace eigenveil {
+namespace {
+
+using testing::gapped_rows;
+using testing::oracle_over;
+using testing::sin_squared;
+using testing::without_noise;
+
+// What the oracle summed: rows truncated to the lattice.
+Matrix lattice_gram(const RowMajorMatrix& rows, double radius) {
+  const BoundedRows bounded = testing::bound_matrix(rows, radius);
+  std::vector<std::int32_t> buffer;
+  Matrix values(rows.rows(), rows.cols());
+  for (std::size_t chunk = 0, i = 0; chunk < bounded.store().chunks(); ++chunk) {
+    const std::int32_t* u = *bounded.store().read(chunk, buffer);
+    for (std::size_t r = 0; r < bounded.store().rows_in(chunk); ++r, ++i)
+      for (Eigen::Index j = 0; j < rows.cols(); ++j)
+        values(static_cast<Eigen::Index>(i), j) = *u++ * bounded.lattice().unit();
+  }
+  return values.transpose() * values / static_cast<double>(rows.rows());
+}
+
+struct Size {
+  Eigen::Index n;
+  Eigen::Index d;
+  std::size_t k;
+};
+
+class WithoutNoise : public ::testing::TestWithParam<Size> {};
+
+TEST_P(WithoutNoise, AgreesWithADirectDenseSolve) {
+  const auto [n, d, k] = GetParam();
+  std::mt19937_64 random(static_cast<std::uint64_t>(d));
+  const RowMajorMatrix rows = testing::normal_matrix(random, n, d) / std::sqrt(static_cast<double>(d));
+  const PcaOptions options{.components = k};
+  const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));
+  auto oracle = oracle_over(rows, 10, plan, 1);
+  const auto fit = fit_gram(oracle, plan, options);
+  ASSERT_TRUE(fit.ok());
+  EXPECT_TRUE(oracle.complete());
+
+  const Matrix G = lattice_gram(rows, 10);
+  const Eigen::SelfAdjointEigenSolver<Matrix> dense(G);
+  const auto top = static_cast<Eigen::Index>(k);
+  EXPECT_LT((fit->eigenvalues - dense.eigenvalues().tail(top).reverse()).cwiseAbs().maxCoeff(), 1e-9);
+  // ||G V - V diag(lambda)|| and orthonormality, not the digits
+  const Matrix residual = G * fit->components - fit->components * fit->eigenvalues.asDiagonal();
+  EXPECT_LT(residual.norm(), 1e-9);
+  EXPECT_LT((fit->components.transpose() * fit->components - Matrix::Identity(top, top)).norm(), 1e-9);
+  for (Eigen::Index j = 0; j < top; ++j) {
+    Eigen::Index largest = 0;
+    fit->components.col(j).cwiseAbs().maxCoeff(&largest);
+    EXPECT_GT(fit->components(largest, j), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(GramPca, WithoutNoise,
+                         ::testing::Values(Size{200, 1, 1}, Size{500, 10, 3}, Size{300, 40, 40}, Size{900, 450, 5}));
+
+TEST(GramPca, ReachesItsErrorAtEpsilonOne) {
+  const PcaOptions options{.components = 1};
+  const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
+  ASSERT_TRUE(plan.ok());
+  double mean = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    std::mt19937_64 random(seed);
+    Vector direction;
+    const RowMajorMatrix rows = gapped_rows(random, 20000, 50, 5, direction);
+    auto oracle = oracle_over(rows, 1.5, *plan, seed);
+    const auto fit = fit_gram(oracle, *plan, options);
+    ASSERT_TRUE(fit.ok());
+    mean += sin_squared(direction, fit->components) / 10;
+  }
+  EXPECT_LE(mean, 0.004);
+}
+
+TEST(GramPca, PrivateMeanIsSubtracted) {
+  std::mt19937_64 random(3);
+  Vector direction;
+  RowMajorMatrix rows = gapped_rows(random, 20000, 20, 8, direction);
+  Vector shift = Vector::Zero(20);
+  shift[4] = 2;
+  rows.rowwise() += shift.transpose();
+  PcaOptions options{.components = 1};
+  options.preparation = {.private_mean = true, .bound = *RowBound::of(1.5)};
+  for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
+    const auto plan = calibrate(plan_gram(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->events.size(), adjacency == Adjacency::kReplaceOne ? 2U : 3U);
+    auto oracle = oracle_over(rows, 4, *plan, 5, adjacency);
+    const auto fit = fit_gram(oracle, *plan, options);
+    ASSERT_TRUE(fit.ok());
+    EXPECT_LT((fit->mean - shift).norm(), 0.1);
+    EXPECT_LT(sin_squared(direction, fit->components), 0.02);
+    EXPECT_NEAR(fit->rows, 20000, adjacency == Adjacency::kReplaceOne ? 0.5 : 1000);
+    EXPECT_TRUE(oracle.complete());
+  }
+}
+
+TEST(GramPca, PlanAsksForWhatTheBudgetAllowsAndNoMore) {
+  PcaOptions options{.components = 2};
+  options.preparation.private_mean = true;
+  const auto plan = calibrate(plan_gram(Adjacency::kAddRemoveOne, options), *Epsilon::of(0.5), *Delta::of(1e-7));
+  ASSERT_TRUE(plan.ok());
+  const auto epsilon = epsilon_of(plan->events, *Delta::of(1e-7));
+  ASSERT_TRUE(epsilon.ok());
+  EXPECT_LE(*epsilon, 0.5);
+  EXPECT_GT(*epsilon, 0.499);
+}
+
+TEST(GramPca, ThreadsDoNotChangeTheAnswer) {
+  std::mt19937_64 random(4);
+  Vector direction;
+  const RowMajorMatrix rows = gapped_rows(random, 3000, 30, 3, direction);
+  const PcaOptions options{.components = 3};
+  const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
+  auto one = oracle_over(rows, 1.5, *plan, 9, Adjacency::kReplaceOne, 1);
+  const auto expected = fit_gram(one, *plan, options);
+  for (const int threads : {2, 7}) {
+    auto many = oracle_over(rows, 1.5, *plan, 9, Adjacency::kReplaceOne, threads);
+    EXPECT_EQ(fit_gram(many, *plan, options)->components, expected->components);
+  }
+}
+
+TEST(GramPca, RefusesMoreComponentsThanColumns) {
+  const PcaOptions options{.components = 4};
+  const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));
+  auto oracle = oracle_over(RowMajorMatrix::Ones(5, 3), 1, plan, 1);
+  const auto fit = fit_gram(oracle, plan, options);
+  ASSERT_FALSE(fit.ok());
+  EXPECT_EQ(fit.error().code, ErrorCode::kBadInput);
+}
+
+}  // namespace
+}  // namespace eigenveil

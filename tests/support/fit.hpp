@@ -1,0 +1,58 @@
+#pragma once
+
+#include <Eigen/QR>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "eigenveil/data/memory_source.hpp"
+#include "eigenveil/privacy/accountant.hpp"
+#include "eigenveil/query/local_oracle.hpp"
+
+namespace eigenveil::testing {
+
+inline constexpr double kNoNoise = std::numeric_limits<double>::infinity();
+
+/// The plan with all its noise taken away: every mu and epsilon infinite.
+inline PrivacyPlan without_noise(PrivacyPlan plan) {
+  for (PrivacyEvent& event : plan.events) {
+    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = kNoNoise;
+    if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = kNoNoise;
+  }
+  return plan;
+}
+
+inline BoundedRows bound_matrix(const RowMajorMatrix& rows, double radius, int threads = 2) {
+  MemorySource source(rows);
+  BoundingOptions options{.bound = *RowBound::of(radius)};
+  options.threads = threads;
+  return *BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
+}
+
+inline LocalOracle oracle_over(const RowMajorMatrix& rows, double radius, const PrivacyPlan& plan, std::uint64_t seed,
+                               Adjacency adjacency = Adjacency::kReplaceOne, int threads = 2) {
+  return {bound_matrix(rows, radius, threads), adjacency, reserve_without_ledger(plan), SecureRandom::insecure(seed)};
+}
+
+inline Matrix normal_matrix(std::mt19937_64& random, Eigen::Index rows, Eigen::Index columns) {
+  std::normal_distribution<double> normal;
+  return Matrix::NullaryExpr(rows, columns, [&] { return normal(random); });
+}
+
+/// Gaussian rows with covariance of trace 1 whose top eigenvalue is `gap` times the others, along `direction`.
+inline RowMajorMatrix gapped_rows(std::mt19937_64& random, Eigen::Index n, Eigen::Index d, double gap, Vector& direction) {
+  direction = normal_matrix(random, d, 1).col(0).normalized();
+  const double s = 1 / (gap + static_cast<double>(d) - 1);
+  RowMajorMatrix rows = std::sqrt(s) * normal_matrix(random, n, d);
+  const Vector along = std::sqrt((gap - 1) * s) * normal_matrix(random, n, 1).col(0);
+  rows += along * direction.transpose();
+  return rows;
+}
+
+/// sin^2 of the angle between subspaces with orthonormal bases: (k - ||V^T Q||_F^2) / k
+inline double sin_squared(const Matrix& V, const Matrix& Q) {
+  const auto k = static_cast<double>(Q.cols());
+  return (k - (V.transpose() * Q).squaredNorm()) / k;
+}
+
+}  // namespace eigenveil::testing
