@@ -53,7 +53,7 @@ class PcaRun : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
 
-  testing::TempDir folder_;
+  test::TempDir folder_;
 };
 
 std::string integrity(const std::string& path) {

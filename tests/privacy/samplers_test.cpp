@@ -11,8 +11,8 @@
 namespace eigenveil {
 namespace {
 
-using testing::chi_square;
-using testing::chi_square_limit;
+using test::chi_square;
+using test::chi_square_limit;
 
 // Observed and expected counts over -reach..reach, with what falls outside in the end cells.
 template <class Sampler, class Weight>
@@ -76,7 +76,7 @@ TEST_P(LargeScales, GaussianFitsTheNormalLawWithIndependentDraws) {
   constexpr int kDraws = 200'000;
   std::vector<double> z;
   for (int i = 0; i < kDraws; ++i) z.push_back(static_cast<double>(draw(random)) / static_cast<double>(sigma));
-  EXPECT_LT(testing::kolmogorov(z, normal_cdf), testing::kKolmogorovLimit);
+  EXPECT_LT(test::kolmogorov(z, normal_cdf), test::kKolmogorovLimit);
 
   double mean = 0;
   double square = 0;

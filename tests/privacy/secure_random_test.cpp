@@ -62,8 +62,8 @@ TEST(SecureRandom, BelowIsUniformForAwkwardLimits) {
     }
     double degrees = 0;
     const double statistic =
-        testing::chi_square(observed, std::vector<double>(n, kDraws / static_cast<double>(n)), degrees);
-    EXPECT_LT(statistic, testing::chi_square_limit(std::max(1.0, degrees))) << n;
+        test::chi_square(observed, std::vector<double>(n, kDraws / static_cast<double>(n)), degrees);
+    EXPECT_LT(statistic, test::chi_square_limit(std::max(1.0, degrees))) << n;
   }
 }
 
@@ -77,7 +77,7 @@ TEST(SecureRandom, BelowReachesBothHalvesBeyond64Bits) {
     fifths[static_cast<std::size_t>(std::min<UInt128>(x >> 70, 4))] += 1;
   }
   double degrees = 0;
-  EXPECT_LT(testing::chi_square(fifths, std::vector<double>(5, 20'000.0), degrees), testing::chi_square_limit(4));
+  EXPECT_LT(test::chi_square(fifths, std::vector<double>(5, 20'000.0), degrees), test::chi_square_limit(4));
 }
 
 }  // namespace

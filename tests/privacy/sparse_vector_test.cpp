@@ -50,8 +50,8 @@ TEST(SparseVector, DrawsFromItsExactLaw) {
   std::vector<double> expected = output_law(counts.values, 10, 0.7);
   for (double& e : expected) e *= kDraws;
   double degrees = 0;
-  const double statistic = testing::chi_square(observed, expected, degrees);
-  EXPECT_LT(statistic, testing::chi_square_limit(degrees));  // false alarm 1e-7
+  const double statistic = test::chi_square(observed, expected, degrees);
+  EXPECT_LT(statistic, test::chi_square_limit(degrees));  // false alarm 1e-7
 }
 
 // The proof's claim on its own law: neighbours whose counts all move the same way by at most one.

@@ -9,7 +9,7 @@
 namespace eigenveil {
 namespace {
 
-using testing::lattice_rows;
+using test::lattice_rows;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -11,8 +11,8 @@
 namespace eigenveil {
 namespace {
 
-using testing::lattice_rows;
-using testing::LatticeRow;
+using test::lattice_rows;
+using test::LatticeRow;
 
 std::vector<LatticeRow> random_rows(std::size_t n, std::size_t d) {
   std::mt19937_64 random(5);

@@ -12,8 +12,8 @@
 namespace eigenveil {
 namespace {
 
-using testing::lattice_rows;
-using testing::LatticeRow;
+using test::lattice_rows;
+using test::LatticeRow;
 
 struct Row {
   LatticeRow u;
@@ -44,7 +44,7 @@ bool within(UInt128 squared, Sensitivity s) {
 
 PrivateSum sum_of(const SumQuery& query, const std::vector<Row>& rows, std::size_t d, int bits) {
   std::vector<LatticeRow> u;
-  testing::RowsSetup setup{.bits = bits};
+  test::RowsSetup setup{.bits = bits};
   for (const Row& row : rows) {
     u.push_back(row.u);
     setup.classes.push_back(row.row_class);

@@ -24,7 +24,7 @@ std::vector<std::int32_t> all_rows(const ChunkStore& store) {
 class StoredRows : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(StoredRows, ComeBackInOrderFromMemoryAndFromTheFile) {
-  testing::TempDir folder;
+  test::TempDir folder;
   std::vector<std::int32_t> rows(997 * 3);
   std::iota(rows.begin(), rows.end(), -1000);
   ChunkStore store(3, {GetParam(), folder.path().string(), 10});

@@ -10,9 +10,9 @@
 namespace eigenveil {
 namespace {
 
-using testing::lattice_rows;
-using testing::LatticeRow;
-using testing::RowsSetup;
+using test::lattice_rows;
+using test::LatticeRow;
+using test::RowsSetup;
 
 std::vector<LatticeRow> random_rows(std::size_t n, std::size_t d, int bits, std::uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -9,7 +9,7 @@
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 
 inline constexpr double kNoNoise = std::numeric_limits<double>::infinity();
 
@@ -55,4 +55,4 @@ inline double sin_squared(const Matrix& V, const Matrix& Q) {
   return (k - (V.transpose() * Q).squaredNorm()) / k;
 }
 
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

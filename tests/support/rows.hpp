@@ -9,7 +9,7 @@
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 
 using LatticeRow = std::vector<std::int32_t>;
 
@@ -48,4 +48,4 @@ inline BoundedRows lattice_rows(const std::vector<LatticeRow>& rows, std::size_t
   return *std::move(bounded);
 }
 
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

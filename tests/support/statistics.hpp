@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 
 /// Upper limit of a chi-square statistic that chance exceeds with probability below 1e-7 (Laurent and Massart 2000:
 /// P(X >= k + 2 sqrt(k x) + 2 x) <= e^-x).
@@ -45,4 +45,4 @@ double kolmogorov(std::vector<double> sample, const Cdf& cdf) {
   return std::sqrt(n) * largest;
 }
 
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

@@ -9,14 +9,14 @@
 namespace eigenveil {
 namespace {
 
-using testing::gapped_rows;
-using testing::oracle_over;
-using testing::sin_squared;
-using testing::without_noise;
+using test::gapped_rows;
+using test::oracle_over;
+using test::sin_squared;
+using test::without_noise;
 
 // What the oracle summed: rows truncated to the lattice.
 Matrix lattice_gram(const RowMajorMatrix& rows, double radius) {
-  const BoundedRows bounded = testing::bound_matrix(rows, radius);
+  const BoundedRows bounded = test::bound_matrix(rows, radius);
   std::vector<std::int32_t> buffer;
   Matrix values(rows.rows(), rows.cols());
   for (std::size_t chunk = 0, i = 0; chunk < bounded.store().chunks(); ++chunk) {
@@ -39,7 +39,7 @@ class WithoutNoise : public ::testing::TestWithParam<Size> {};
 TEST_P(WithoutNoise, AgreesWithADirectDenseSolve) {
   const auto [n, d, k] = GetParam();
   std::mt19937_64 random(static_cast<std::uint64_t>(d));
-  const RowMajorMatrix rows = testing::normal_matrix(random, n, d) / std::sqrt(static_cast<double>(d));
+  const RowMajorMatrix rows = test::normal_matrix(random, n, d) / std::sqrt(static_cast<double>(d));
   const PcaOptions options{.components = k};
   const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));
   auto oracle = oracle_over(rows, 10, plan, 1);

@@ -1,0 +1,50 @@
+"""Runs the program as a user does. Every test has a folder and a ledger of its own."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.environ["EIGENVEIL_PROGRAM"]
+SOURCE = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
+OK, USAGE, BAD_INPUT, BUDGET, INTERNAL = 0, 2, 3, 4, 5
+BUDGET_FLAGS = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+class AppTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.home = self.folder / "home"
+        self.home.mkdir()
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def write(self, name, contents):
+        data = contents if isinstance(contents, bytes) else contents.encode()
+        (self.folder / name).write_bytes(data)
+        return self.path(name)
+
+    def run_program(self, *args, expect=OK, **kwargs):
+        environment = {**os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data")}
+        done = subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
+                              env=environment, stdin=subprocess.DEVNULL, timeout=300, **kwargs)
+        self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def run_json(self, *args):
+        done = self.run_program(*args, "--json")
+        self.assertEqual(done.stdout.count("\n"), 1, "one object on stdout and nothing else")
+        return json.loads(done.stdout)
+
+    def charged(self):
+        """All reservations of the default ledger; none if there is no ledger yet."""
+        if not (self.home / "data" / "eigenveil" / "ledger.db").exists():
+            return []
+        return [r for d in self.run_json("ledger", "list")["datasets"] for r in d["reservations"]]
+
+    def files(self):
+        return sorted(p.name for p in self.folder.iterdir() if p != self.home)

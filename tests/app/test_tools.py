@@ -1,0 +1,162 @@
+"""transform, account, ledger, schema, generate, and formats end to end."""
+import gzip
+import struct
+import unittest
+
+import numpy as np
+
+from support import BAD_INPUT, BUDGET_FLAGS, OK, USAGE, AppTest
+
+
+class Transform(AppTest):
+    def setUp(self):
+        super().setUp()
+        self.rows = np.random.default_rng(2).uniform(0, 10, size=(300, 4))
+        np.savetxt(self.path("d.csv"), self.rows, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
+        self.run_program("pca", "d.csv", "--range", "0:10", "--components", 3, *BUDGET_FLAGS, "--center", "private")
+
+    def expected(self):
+        m = np.load(self.path("model.npz"))
+        return ((np.clip(self.rows, 0, 10) - m["offset"]) * m["scale"] - m["mean"]) @ m["components"].T
+
+    def test_scores_are_the_projection(self):
+        done = self.run_program("transform", "model.npz", "d.csv", "--out", "s.csv")
+        self.assertIn("NOT private", done.stdout)
+        np.testing.assert_allclose(np.loadtxt(self.path("s.csv"), delimiter=",", skiprows=1), self.expected(), atol=1e-9)
+        self.run_program("transform", "model.npz", "d.csv", "--out", "s.npy")
+        np.testing.assert_allclose(np.load(self.path("s.npy")), self.expected(), atol=1e-12)
+
+    def test_refusals_leave_nothing(self):
+        self.write("other.csv", "a,b,x,d\n1,2,3,4\n")
+        self.run_program("transform", "model.npz", "other.csv", "--out", "s.csv", expect=BAD_INPUT)
+        self.run_program("transform", "d.csv", "d.csv", "--out", "s.csv", expect=BAD_INPUT)
+        self.run_program("transform", "model.npz", "d.csv", "--out", "s.xlsx", expect=USAGE)
+        self.assertNotIn("s.csv", self.files())
+
+
+class Account(AppTest):
+    def test_epsilon_and_delta_are_inverse_and_right(self):
+        result = self.run_json("account", "--delta", "1e-6", "--event", "gaussian:mu=0.08,count=8", "--event",
+                               "pure:epsilon=0.05,count=8")
+        self.assertAlmostEqual(result["epsilon"] / 1.1218759, 1, delta=0.005)
+        back = self.run_json("account", "--epsilon", result["epsilon"], "--event", "gaussian:mu=0.08,count=8", "--event",
+                             "pure:epsilon=0.05,count=8")
+        self.assertAlmostEqual(back["delta"] / 1e-6, 1, delta=0.02)
+        poisson = self.run_json("account", "--delta", "1e-5", "--event", "poisson-gaussian:q=0.01,sigma=1,count=1000")
+        self.assertAlmostEqual(poisson["epsilon"] / 1.8282369, 1, delta=0.005)
+
+    def test_refusals(self):
+        for args in (["--event", "gaussian:mu=1"], ["--delta", "1e-6", "--epsilon", "1", "--event", "gaussian:mu=1"],
+                     ["--delta", "1e-6", "--event", "gaussian:mu=-1"], ["--delta", "1e-6", "--event", "gaussian:sigma=1"],
+                     ["--delta", "1e-6", "--event", "uniform:a=1"], ["--delta", "2", "--event", "gaussian:mu=1"],
+                     ["--delta", "1e-6", "--event", "poisson-gaussian:q=2,sigma=1"], ["--delta", "1e-6"]):
+            with self.subTest(args):
+                self.run_program("account", *args, expect=USAGE)
+
+
+class LedgerCommand(AppTest):
+    def test_create_list_show(self):
+        self.assertIn("ledger create", self.run_program("ledger", "list").stdout)
+        self.run_program("ledger", "create", "a b'c", "--epsilon", 2, "--delta", 1e-6, "--unit", "patient")
+        self.run_program("ledger", "create", "a b'c", "--epsilon", 3, "--delta", 1e-6, expect=USAGE)
+        shown = self.run_program("ledger", "show", "a b'c").stdout
+        self.assertIn("patient", shown)
+        self.assertEqual(self.run_json("ledger", "list")["datasets"][0]["epsilon"], 2)
+        self.run_program("ledger", "show", "nobody", expect=USAGE)
+        self.run_program("ledger", "create", "x", "--epsilon", 0, "--delta", 1e-6, expect=USAGE)
+        self.assertEqual(self.run_json("ledger", "release-unused", "a b'c")["returned"], 0)
+        self.run_program("ledger", expect=USAGE)
+
+    def test_other_adjacency_is_refused(self):
+        np.save(self.path("d.npy"), np.random.rand(100, 3))
+        self.run_program("ledger", "create", "p", "--epsilon", 2, "--delta", 1e-6, "--adjacency", "add-remove-one")
+        args = ["pca", "d.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--dataset", "p"]
+        self.run_program(*args, expect=USAGE)
+        self.run_program(*args, "--adjacency", "add-remove-one")
+
+
+class SchemaCommand(AppTest):
+    def test_template_has_names_but_no_values(self):
+        self.write("p.csv", "age,city,score\n41.5,Oslo,977\n83.25,Rome,13\n")
+        text = self.run_program("schema", "init", "p.csv").stdout
+        for name in ("age", "city", "score", "numeric", "categorical"):
+            self.assertIn(name, text)
+        for secret in ("41.5", "83.25", "Oslo", "Rome", "977"):
+            self.assertNotIn(secret, text)
+        self.run_program("schema", "init", "p.csv", "--out", "p.toml")
+        done = self.run_program("pca", "p.csv", "--schema", "p.toml", "--components", 1, *BUDGET_FLAGS, expect=3)
+        self.assertIn("p.toml", done.stderr)
+
+
+class Generate(AppTest):
+    def test_same_seed_same_file_and_the_truth_is_true(self):
+        args = ["generate", "gaussian", "--rows", 40000, "--columns", 8, "--gap", 6, "--components", 2]
+        self.run_program(*args, "--seed", 1, "--out", "a.npy", "--truth", "t.npz")
+        self.run_program(*args, "--seed", 1, "--out", "b.npy")
+        self.run_program(*args, "--seed", 2, "--out", "c.npy")
+        read = [(self.folder / f"{n}.npy").read_bytes() for n in "abc"]
+        self.assertEqual(read[0], read[1])
+        self.assertNotEqual(read[0], read[2])
+        rows, truth = np.load(self.path("a.npy")), np.load(self.path("t.npz"))
+        covariance = rows.T @ rows / len(rows)
+        self.assertAlmostEqual(np.trace(covariance), 1, delta=0.02)
+        values, vectors = np.linalg.eigh(covariance)
+        np.testing.assert_allclose(values[-2:], truth["eigenvalues"], rtol=0.05)
+        self.assertGreater(np.linalg.norm(truth["components"] @ vectors[:, -2:]) ** 2 / 2, 0.995)
+
+    def test_sparse_and_spiked(self):
+        self.run_program("generate", "sparse", "--rows", 3000, "--columns", 50, "--sparsity", 5, "--components", 2,
+                         "--spike", 20, "--seed", 1, "--out", "s.npy", "--truth", "s.npz")
+        truth = np.load(self.path("s.npz"))
+        self.assertEqual(np.count_nonzero(np.abs(truth["components"]).sum(axis=0)), 5)
+        np.testing.assert_allclose(truth["components"] @ truth["components"].T, np.eye(2), atol=1e-12)
+        self.run_program("generate", "spiked", "--rows", 20000, "--columns", 20, "--components", 3, "--spike", 4,
+                         "--noise-variance", 0.5, "--seed", 1, "--out", "k.npy", "--truth", "k.npz")
+        values = np.linalg.eigvalsh(np.cov(np.load(self.path("k.npy")).T))
+        np.testing.assert_allclose(values[-3:], 4.5, rtol=0.1)
+        np.testing.assert_allclose(values[:-3], 0.5, rtol=0.15)
+
+    def test_refusals(self):
+        for args in (["--rows", 0, "--columns", 5], ["--rows", 5, "--columns", 5, "--components", 6],
+                     ["--rows", 5, "--columns", 5, "--gap", 0.5]):
+            self.run_program("generate", "gaussian", *args, "--out", "x.npy", expect=USAGE)
+        self.run_program("generate", "gaussian", "--rows", 5, "--columns", 5, "--out", "x.csv", expect=USAGE)
+
+
+class Formats(AppTest):
+    """The same rows in every format give the same release for the same seed."""
+
+    def release(self, name, *extra, expect=OK):
+        self.run_program("pca", name, "--range", "0:255", "--components", 2, *BUDGET_FLAGS, "--insecure-seed", 1,
+                         "--no-ledger", "--out", "m.npz", *extra, expect=expect)
+        return np.load(self.path("m.npz"))["components"]
+
+    def test_all_formats_agree(self):
+        rows = np.random.default_rng(5).integers(0, 256, size=(500, 6))
+        np.save(self.path("d.npy"), rows.astype("f8"))
+        expected = self.release("d.npy")
+        text = "\r\n".join(",".join(map(str, row)) for row in rows)
+        self.write("plain.csv", text)
+        self.write("header.csv", '\ufeffa,b,"c, d",e,f,g\n' + "\n".join(",".join(f'"{x}"' for x in row) for row in rows))
+        self.write("semicolon.csv", text.replace(",", ";"))
+        self.write("packed.csv.gz", gzip.compress(text.encode()))
+        for dtype in ("f4", "i2", "i4", "i8", "u1", ">f8", ">i4"):
+            np.save(self.path(f"{dtype.strip('>')}{'b' if '>' in dtype else ''}.npy"), rows.astype(dtype))
+        np.save(self.path("fortran.npy"), np.asfortranarray(rows.astype("f8")))
+        np.savez(self.path("d.npz"), x=rows)
+        np.savez_compressed(self.path("packed.npz"), x=rows, y=rows[:10])
+        idx = struct.pack(">HBBIII", 0, 8, 3, 500, 2, 3) + rows.astype("u1").tobytes()
+        self.write("images.idx", idx)
+        self.write("images.idx.gz", gzip.compress(idx))
+        for name in self.files():
+            if name in ("d.npy", "m.npz", "packed.npz"):
+                continue
+            with self.subTest(name):
+                np.testing.assert_array_equal(self.release(name), expected)
+        np.testing.assert_array_equal(self.release("packed.npz", "--member", "x"), expected)
+        self.release("packed.npz", expect=BAD_INPUT)
+        np.testing.assert_array_equal(self.release("d.npy", "--columns", "1-6"), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
