@@ -151,6 +151,12 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   // The quadrature is right to about 1e-13 of each mass, once for every answer.
   out.log_guard_ = 1e-10 + 1e-13 * answers;
 
+  if (answers == 1) {
+    // A single answer needs no transform: its masses are exact over their whole range.
+    out.low_ = static_cast<double>(terms[0].masses.first);
+    out.mass_ = std::move(terms[0].masses.mass);
+    return out;
+  }
   const Window window = window_of(terms, grid.step);
   points_wanted = window.high - window.low + 1;
   if (!(points_wanted <= most_points)) return std::nullopt;

@@ -132,13 +132,7 @@ Cut cut_of(const Mixture& mixture, const Grid& grid) {
   cut.x_high = (mixture.forward() ? 1 : 0) + mixture.s * quantile(high);
   cut.first_cell = std::floor(mixture.log_ratio(cut.x_low) / grid.step);
   cut.end_cell = std::max(cut.first_cell + 1, std::ceil(mixture.log_ratio(cut.x_high) / grid.step));
-  cut.x_high = std::max(cut.x_low, mixture.point(cut.end_cell * grid.step));
   return cut;
-}
-
-/// Backwards, losses are bounded by -ln(1-q): what was cut off above goes to the grid point at or above that.
-double supremum_index(const Mixture& mixture, const Grid& grid) {
-  return std::ceil(-std::log1p(-mixture.q) / grid.step);
 }
 
 /// Spreads P over the ends of its cells: a loss L in [e, e + h] goes to e + h with weight
@@ -191,17 +185,16 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
   const bool forward = mixture.forward();
   Masses out;
   out.first = static_cast<long long>(forward ? cut.first_cell : -cut.end_cell);
-  const double last = forward ? cut.end_cell : std::max(-cut.first_cell, supremum_index(mixture, grid));
-  out.mass.assign(static_cast<std::size_t>(last - static_cast<double>(out.first)) + 1, 0.0);
+  out.mass.assign(static_cast<std::size_t>(cut.end_cell - cut.first_cell) + 1, 0.0);
   out.log_scale = cumulant_of(mixture, grid.theta);
-  out.log_infinite = forward ? mixture.log_above(cut.x_high) : -kInfinity;
+  out.log_infinite = forward ? mixture.log_above(cut.x_high) : mixture.log_below(cut.x_low);
 
   Spreader spreader(mixture, grid, out.log_scale, out);
   // Around the bend of l(x) the integrand varies on the scale s^2, elsewhere on the scale s.
   const double bend = mixture.q == 1 ? kInfinity : 0.5 - 40 * mixture.s * mixture.s;
   double from = cut.x_low;
   for (double i = cut.first_cell; i < cut.end_cell; ++i) {
-    const double end = i + 1 == cut.end_cell ? cut.x_high : std::max(from, mixture.point((i + 1) * grid.step));
+    const double end = i + 1 == cut.end_cell ? cut.x_high : std::min(cut.x_high, mixture.point((i + 1) * grid.step));
     while (from < end) {
       const double longest = from < bend ? mixture.s / 2 : std::min(mixture.s / 2, mixture.s * mixture.s);
       const double to = std::min(end, std::max(from + longest, std::nextafter(from, kInfinity)));
@@ -209,12 +202,11 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
       from = to;
     }
   }
-  if (forward) {
+  // What was cut off below moves up to the nearest grid point that is not below it.
+  if (forward)
     spreader.put(cut.first_cell + 1, mixture.log_below(cut.x_low));
-  } else {
-    spreader.put(-cut.end_cell, mixture.log_above(cut.x_high));
-    spreader.put(last, mixture.log_below(cut.x_low));
-  }
+  else
+    spreader.put(-cut.end_cell + 1, mixture.log_above(cut.x_high));
   return out;
 }
 
@@ -281,8 +273,7 @@ double cells(const Mechanism& mechanism, Direction direction, const Grid& grid) 
   const Cut cut = cut_of(mixture, grid);
   constexpr double kLargestIndex = 1e15;
   if (!(std::abs(cut.first_cell) < kLargestIndex && std::abs(cut.end_cell) < kLargestIndex)) return kInfinity;
-  const double reach = mixture.forward() ? 0 : std::max(0.0, supremum_index(mixture, grid) + cut.first_cell);
-  return cut.end_cell - cut.first_cell + reach + 2;
+  return cut.end_cell - cut.first_cell + 2;
 }
 
 Masses discretise(const Mechanism& mechanism, Direction direction, const Grid& grid) {
