@@ -204,9 +204,11 @@ double Composition::log_delta(double epsilon) const {
     B = mass_[i] + fall * (1 - rise) * B;
     above = loss_at(i);
   }
-  double result = log_escaped();
-  if (above == kInfinity) return log_add(result, log_moment_ - grid_.theta * epsilon);  // Chernoff: beyond the window
-  result = log_add(result, log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
+  // Beyond the window, Chernoff's bound.
+  if (above == kInfinity)
+    return std::min(0.0, log_add(log_infinite_, log_moment_ - grid_.theta * epsilon) + log_guard_);
+  double result =
+      log_add(log_escaped(), log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
   // Losses between epsilon and a window that starts above it.
   if (epsilon < loss_at(0)) result = log_add(result, log_moment_ - grid_.theta * epsilon - kWindowLog);
   return std::min(0.0, result + log_guard_);
