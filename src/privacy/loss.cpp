@@ -73,7 +73,8 @@ double trapezoid(const Mixture& mixture, double low, double high, Visit visit) {
   const double wanted = std::min(mixture.s / 2, mixture.s * mixture.s);
   const double points = std::ceil(std::clamp((high - low) / wanted, 1.0, kMostPoints));
   const double distance = (high - low) / points;
-  for (double i = 0; i <= points; ++i) visit(low + i * distance);
+  const auto last = static_cast<int>(points);
+  for (int i = 0; i <= last; ++i) visit(low + i * distance);
   return distance;
 }
 
@@ -193,8 +194,10 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
   // Around the bend of l(x) the integrand varies on the scale s^2, elsewhere on the scale s.
   const double bend = mixture.q == 1 ? kInfinity : 0.5 - 40 * mixture.s * mixture.s;
   double from = cut.x_low;
-  for (double i = cut.first_cell; i < cut.end_cell; ++i) {
-    const double end = i + 1 == cut.end_cell ? cut.x_high : std::min(cut.x_high, mixture.point((i + 1) * grid.step));
+  const auto cells = static_cast<long long>(cut.end_cell - cut.first_cell);
+  for (long long cell = 0; cell < cells; ++cell) {
+    const double i = cut.first_cell + static_cast<double>(cell);
+    const double end = cell + 1 == cells ? cut.x_high : std::min(cut.x_high, mixture.point((i + 1) * grid.step));
     while (from < end) {
       const double longest = from < bend ? mixture.s / 2 : std::min(mixture.s / 2, mixture.s * mixture.s);
       const double to = std::min(end, std::max(from + longest, std::nextafter(from, kInfinity)));

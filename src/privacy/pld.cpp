@@ -137,6 +137,7 @@ struct Job {
     }
     total_scale = std::sqrt(squared);
   }
+  double first_tilt() const { return 1e-3 / std::max(total_scale, 1e-150); }
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
@@ -188,33 +189,45 @@ std::optional<Composition> compose_within_budget(const Job& job, double theta, d
   return std::nullopt;
 }
 
+/// ln delta <= K(theta) + g(theta) - theta eps with g = theta ln theta - (1 + theta) ln(1 + theta), for every theta > 0
+/// (zcdp.proof.md, with alpha = 1 + theta).
+double log_bound(const Job& job, double theta) {
+  return cumulant(job.sources, job.direction, theta) - theta * std::log1p(1 / theta) - std::log1p(theta);
+}
+
+double tilt_for_epsilon(const Job& job, double start, double epsilon) {
+  return best_tilt(start, kLowestLogDelta, [&](double theta) { return log_bound(job, theta) - theta * epsilon; });
+}
+
+double tilt_for_delta(const Job& job, double start, double log_delta) {
+  return best_tilt(start, -kInfinity, [&](double theta) { return (log_bound(job, theta) - log_delta) / theta; });
+}
+
 double epsilon_one_way(const std::vector<Source>& sources, Direction direction, double log_delta) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return kInfinity;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  // Chernoff: eps = (K(theta) - ln delta) / theta
-  const double theta =
-      best_tilt(start, -kInfinity, [&](double t) { return (cumulant(sources, direction, t) - log_delta) / t; });
+  const double theta = tilt_for_delta(job, job.first_tilt(), log_delta);
   const auto first = compose_within_budget(job, theta, log_delta, kInfinity);
   if (!first) return kInfinity;
   const double rough = first->epsilon(log_delta);
-  // An epsilon of few grid steps is refined: linear interpolation over a step is then no longer negligible.
+  if (!(rough > 0 && std::isfinite(rough))) return rough;
+  // Once more if the tilt was not the one for this epsilon, or if epsilon is so few grid steps that linear
+  // interpolation over a step is no longer negligible. Both results are valid.
   constexpr double kStepsPerEpsilon = 400;
-  if (!(rough > 0) || std::min(kLargestStep, kFineStep * job.event_scale()) * kStepsPerEpsilon / 2 < rough)
-    return rough;
-  const auto second = compose_within_budget(job, theta, log_delta, rough / kStepsPerEpsilon);
+  const double finest = rough / kStepsPerEpsilon;
+  const double better = tilt_for_epsilon(job, theta, rough);
+  const bool steps_suffice = std::min(kLargestStep, kFineStep * job.event_scale()) < 2 * finest;
+  if (steps_suffice && std::abs(std::log(better / theta)) < 0.3) return rough;
+  const auto second = compose_within_budget(job, better, log_delta, finest);
   return second ? std::min(rough, second->epsilon(log_delta)) : rough;
 }
 
 double log_delta_one_way(const std::vector<Source>& sources, Direction direction, double epsilon) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return 0;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  const auto exponent = [&](double t) { return cumulant(sources, direction, t) - t * epsilon; };
-  double theta = best_tilt(start, kLowestLogDelta, exponent);
-  if (!(exponent(theta) < 0)) theta = 0;
-  const auto composed =
-      compose_within_budget(job, theta, std::min(0.0, exponent(theta)) - 12, epsilon > 0 ? epsilon / 200 : kInfinity);
+  const double theta = tilt_for_epsilon(job, job.first_tilt(), epsilon);
+  const double estimate = std::min(0.0, log_bound(job, theta) - theta * epsilon);
+  const auto composed = compose_within_budget(job, theta, estimate - 12, epsilon > 0 ? epsilon / 200 : kInfinity);
   return composed ? composed->log_delta(epsilon) : 0;
 }
 
