@@ -37,8 +37,7 @@ Status check_plan(Adjacency adjacency, const PrivacyPlan& plan) {
 
 bool noiseless(const PrivacyEvent& event) {
   const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
-  const auto* pure = std::get_if<PureEvent>(&event.mechanism);
-  return (gaussian != nullptr && std::isinf(gaussian->mu)) || (pure != nullptr && std::isinf(pure->epsilon));
+  return gaussian != nullptr && std::isinf(gaussian->mu);
 }
 
 Error refusal(const Account& account, const PrivacyPlan& plan) {

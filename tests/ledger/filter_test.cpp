@@ -20,7 +20,7 @@ class FilterTest : public LedgerTest {
  protected:
   // A fresh data set with this budget; answers its name.
   std::string fresh(double epsilon = 1, double delta = 1e-6) {
-    const std::string name = "d" + std::to_string(count_++);
+    const std::string name = std::to_string(count_++);
     EXPECT_TRUE(ledger_.create(budget(name, epsilon, delta, kAddRemove)).ok());
     return name;
   }

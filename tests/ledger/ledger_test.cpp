@@ -143,7 +143,7 @@ TEST_F(LedgerTest, ARefusalSaysWhatWasAskedWhatIsSpentWhatRemainsAndWhatToDo) {
 TEST_F(LedgerTest, WhatRemainsCanBeSpent) {
   Ledger ledger = open();
   for (const double epsilon : {0.05, 1.0, 20.0}) {
-    const std::string name = "d" + std::to_string(epsilon);
+    const std::string name = std::to_string(epsilon);
     ASSERT_TRUE(ledger.create(budget(name, epsilon, 1e-6)).ok());
     for (const double share : {0.3, 0.4}) {
       ASSERT_TRUE(accepts(ledger, name, *calibrate(gaussian(1, 3), *Epsilon::of(share * epsilon), *Delta::of(1e-6))));
@@ -175,7 +175,8 @@ TEST_F(LedgerTest, OnlyAReservationClosedUnusedCanBeReturnedAndItsBudgetComesBac
   EXPECT_FALSE((*unused)->begin_answering().ok());
   EXPECT_TRUE(accepts(ledger, "d", half));
   std::vector<std::string> states;
-  for (const auto& record : ledger.show("d")->reservations) states.emplace_back(name(record.state));
+  const auto status = ledger.show("d");
+  for (const auto& record : status->reservations) states.emplace_back(name(record.state));
   EXPECT_THAT(states, ::testing::ElementsAre("answered", "returned", "reserved"));
 }
 
