@@ -11,7 +11,7 @@ namespace eigenveil::loss {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kWindowLog = 40;  // the tilted law has mass at most e^-40 above the window, and as little below
+constexpr double kWindowLog = 28;  // the tilted law has mass at most e^-28 above the window, and as little below
 
 double log_add(double a, double b) {
   const double top = std::max(a, b);
@@ -27,7 +27,8 @@ struct Term {
     return (static_cast<double>(masses.first) + static_cast<double>(i)) * step;
   }
 
-  /// ln sum t_i e^{lambda loss_i}, by Horner's rule on the end with the smaller powers.
+  /// ln sum t_i e^{lambda loss_i}, by Horner's rule from the end with the smaller powers; infinity (which says
+  /// nothing) where the sum is so small that terms were lost to underflow.
   double log_moment(double lambda, double step) const {
     const double ratio = std::exp(-std::abs(lambda) * step);
     double sum = 0;
@@ -35,6 +36,7 @@ struct Term {
       for (const double t : masses.mass) sum = sum * ratio + t;
     else
       for (auto t = masses.mass.rbegin(); t != masses.mass.rend(); ++t) sum = sum * ratio + *t;
+    if (!(sum > 1e-280)) return kInfinity;
     return std::log(sum) + lambda * loss(lambda > 0 ? masses.mass.size() - 1 : 0, step);
   }
 };
@@ -44,7 +46,7 @@ struct Window {
   double high;  // in steps
 };
 
-/// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-40.
+/// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-28.
 Window window_of(const std::vector<Term>& terms, double step) {
   double mean = 0;
   double variance = 0;
@@ -149,9 +151,16 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   // The quadrature is right to about 1e-13 of each mass, once for every answer.
   out.log_guard_ = 1e-10 + 1e-13 * answers;
 
+  if (answers == 1) {
+    // A single answer needs no transform: its masses are exact over their whole range.
+    out.low_ = static_cast<double>(terms[0].masses.first);
+    out.mass_ = std::move(terms[0].masses.mass);
+    return out;
+  }
   const Window window = window_of(terms, grid.step);
   points_wanted = window.high - window.low + 1;
   if (!(points_wanted <= most_points)) return std::nullopt;
+  if (!(std::abs(window.low) < 1e15)) return points_wanted = 0, std::nullopt;  // indices must stay exact
   const std::size_t points = std::bit_ceil(static_cast<std::size_t>(std::max(points_wanted, 64.0)));
   out.low_ = window.low;
 

@@ -34,7 +34,7 @@ struct Masses {
   double log_infinite = 0;  ///< ln of the mass at infinite loss
 };
 
-/// How many cells `discretise` would fill.
+/// How many cells `discretise` would fill; infinity if a grid index would no longer be exact.
 double cells(const Mechanism& mechanism, Direction direction, const Grid& grid);
 
 /// A pair of laws on the grid that dominates the event's own (connect the dots).
