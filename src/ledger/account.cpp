@@ -21,9 +21,9 @@ constexpr double kReportDelta = 1e-6;
 Result<std::optional<Limit>> limit_of(const Statement& row) {
   if (row.null(1)) return std::optional<Limit>();
   const auto epsilon = Epsilon::of(row.real(1));
-  EIGENVEIL_TRY(epsilon);
+  if (!epsilon) return epsilon.error();
   const auto delta = Delta::of(row.real(2));
-  EIGENVEIL_TRY(delta);
+  if (!delta) return delta.error();
   return std::optional<Limit>({*epsilon, *delta});
 }
 
@@ -32,10 +32,10 @@ Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
     const auto more = row.step();
-    EIGENVEIL_TRY(more);
+    if (!more) return more.error();
     if (!*more) return plan;
     const auto event = event_from_text(row.text(0));
-    EIGENVEIL_TRY(event);
+    if (!event) return event.error();
     plan.events.push_back({row.text(1), event->mechanism, row.integer(2)});
   }
 }
@@ -44,10 +44,10 @@ Status load_reservations(const Database& db, Account& account) {
   Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
   for (;;) {
     const auto more = row.step();
-    EIGENVEIL_TRY(more);
+    if (!more) return more.error();
     if (!*more) return {};
     const auto plan = load_plan(db, row.integer(0));
-    EIGENVEIL_TRY(plan);
+    if (!plan) return plan.error();
     const auto state = std::find(kStateNames.begin(), kStateNames.end(), row.text(3)) - kStateNames.begin();
     account.status.reservations.push_back(
         {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), *plan});
@@ -62,14 +62,14 @@ Result<Account> load_account(const Database& db, const std::string& name) {
   Statement row(db, "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha FROM dataset WHERE name = ?",
                 name);
   const auto found = row.step();
-  EIGENVEIL_TRY(found);
+  if (!found) return found.error();
   if (!*found)
     return usage_error(fmt::format(
         "The ledger has no data set '{}'. Create it with: eigenveil ledger create NAME --epsilon E --delta D", name));
   const auto adjacency = adjacency_from_name(row.text(3));
-  EIGENVEIL_TRY(adjacency);
+  if (!adjacency) return adjacency.error();
   const auto limit = limit_of(row);
-  EIGENVEIL_TRY(limit);
+  if (!limit) return limit.error();
   Account account{
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
   account.status.budget = {name, *limit, *adjacency, row.text(4)};

@@ -74,7 +74,7 @@ Status make_file(const std::filesystem::path& path) {
 Result<std::int64_t> integer_of(const Database& db, const char* sql) {
   Statement query(db, sql);
   const auto row = query.step();
-  EIGENVEIL_TRY(row);
+  if (!row) return row.error();
   return query.integer(0);
 }
 
@@ -107,11 +107,11 @@ Status Database::prepare_schema() {
   Transaction transaction(*this);
   EIGENVEIL_TRY(transaction.begin());
   const auto tables = integer_of(*this, "SELECT count(*) FROM sqlite_schema");
-  EIGENVEIL_TRY(tables);
+  if (!tables) return tables.error();
   const auto application = integer_of(*this, "PRAGMA application_id");
-  EIGENVEIL_TRY(application);
+  if (!application) return application.error();
   const auto format = integer_of(*this, "PRAGMA user_version");
-  EIGENVEIL_TRY(format);
+  if (!format) return format.error();
   if (*tables == 0 && *application == 0 && *format == 0) {
     EIGENVEIL_TRY(run(kSchema));
     EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));

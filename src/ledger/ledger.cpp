@@ -37,8 +37,7 @@ Status check_plan(Adjacency adjacency, const PrivacyPlan& plan) {
 
 bool noiseless(const PrivacyEvent& event) {
   const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
-  const auto* pure = std::get_if<PureEvent>(&event.mechanism);
-  return (gaussian != nullptr && std::isinf(gaussian->mu)) || (pure != nullptr && std::isinf(pure->epsilon));
+  return gaussian != nullptr && std::isinf(gaussian->mu);
 }
 
 Error refusal(const Account& account, const PrivacyPlan& plan) {
@@ -122,7 +121,7 @@ std::string Ledger::default_path() {
 
 Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
   auto db = Database::open(path, busy_timeout);
-  EIGENVEIL_TRY(db);
+  if (!db) return db.error();
   return Ledger(std::move(*db));
 }
 
@@ -151,7 +150,7 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
 
 Status Ledger::create(const DatasetBudget& budget) {
   const auto inserted = insert(budget);
-  EIGENVEIL_TRY(inserted);
+  if (!inserted) return inserted.error();
   if (*inserted) return {};
   return usage_error(fmt::format(
       "The ledger has a data set '{}' already, and a budget never changes. Choose another name.", budget.name));
@@ -169,10 +168,10 @@ Result<std::vector<DatasetStatus>> Ledger::list() {
   Statement names(*db_, "SELECT name FROM dataset ORDER BY name");
   for (;;) {
     const auto more = names.step();
-    EIGENVEIL_TRY(more);
+    if (!more) return more.error();
     if (!*more) return all;
     const auto account = load_account(*db_, names.text(0));
-    EIGENVEIL_TRY(account);
+    if (!account) return account.error();
     all.push_back(report(*account));
   }
 }
@@ -181,7 +180,7 @@ Result<DatasetStatus> Ledger::show(const std::string& name) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   const auto account = load_account(*db_, name);
-  EIGENVEIL_TRY(account);
+  if (!account) return account.error();
   return report(*account);
 }
 
@@ -191,7 +190,7 @@ Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset,
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   auto account = load_account(*db_, dataset);
-  EIGENVEIL_TRY(account);
+  if (!account) return account.error();
   if (const Adjacency own = account->status.budget.adjacency; own != adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
@@ -199,7 +198,7 @@ Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset,
                     dataset, name(own), name(adjacency), name(own)));
   EIGENVEIL_TRY(admit(*account, plan));
   const auto id = insert_reservation(*db_, *account, plan, purpose);
-  EIGENVEIL_TRY(id);
+  if (!id) return id.error();
   EIGENVEIL_TRY(transaction.commit());
   return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
 }
@@ -208,7 +207,7 @@ Result<int> Ledger::release_unused(const std::string& name) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   const auto account = load_account(*db_, name);
-  EIGENVEIL_TRY(account);
+  if (!account) return account.error();
   EIGENVEIL_TRY(
       Statement(*db_, "UPDATE reservation SET state = 'returned' WHERE dataset = ? AND state = 'unused'", account->id)
           .finish());

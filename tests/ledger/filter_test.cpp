@@ -11,7 +11,6 @@
 namespace eigenveil::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr auto kAddRemove = Adjacency::kAddRemoveOne;
@@ -20,7 +19,7 @@ class FilterTest : public LedgerTest {
  protected:
   // A fresh data set with this budget; answers its name.
   std::string fresh(double epsilon = 1, double delta = 1e-6) {
-    const std::string name = "d" + std::to_string(count_++);
+    std::string name = std::to_string(count_++);
     EXPECT_TRUE(ledger_.create(budget(name, epsilon, delta, kAddRemove)).ok());
     return name;
   }
@@ -244,7 +243,8 @@ TEST_F(FilterTest, AGreedyAnalystNeverExceedsARenyiBudget) {
     if (const auto* s = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
       double integral = 0;
       const double step = 1e-3;
-      for (double x = -40; x < 40 + alpha; x += step) {
+      for (int i = 0; i < static_cast<int>((80 + alpha) / step); ++i) {
+        const double x = -40 + i * step;
         const double z = x / s->sigma;
         const double ratio = 1 - s->q + s->q * std::exp((2 * x - 1) / (2 * s->sigma * s->sigma));
         integral += step * std::exp(-z * z / 2 + alpha * std::log(ratio)) / (s->sigma * std::sqrt(2 * M_PI));

@@ -20,7 +20,10 @@ namespace eigenveil::testing {
 class LedgerTest : public ::testing::Test {
  protected:
   LedgerTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "eigenveil-ledger-XXXXXX").string();
+    // In memory where there is such a place: what is tested here are processes and stops, not the disk.
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent = std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
+    std::string pattern = (parent / "eigenveil-ledger-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~LedgerTest() override {
@@ -56,8 +59,9 @@ inline PrivacyPlan join(PrivacyPlan left, const PrivacyPlan& right) {
 inline bool accepts(Ledger& ledger, const std::string& name, const PrivacyPlan& plan,
                     Adjacency adjacency = Adjacency::kReplaceOne) {
   const auto reservation = ledger.reserve(name, adjacency, plan, "test");
-  if (!reservation.ok()) EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused) << reservation.error().message;
-  return reservation.ok();
+  if (reservation.ok()) return true;
+  EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused) << reservation.error().message;
+  return false;
 }
 
 /// Ends a child process with what `body` returns; nothing of the test program may run on in it.

@@ -101,6 +101,7 @@ TEST_F(RaceTest, ThreadsThatShareALedgerAndItsReservationsDoNotMixTheirTransacti
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create({.name = "d", .limit = {}}).ok());
   std::vector<std::thread> threads;
+  threads.reserve(4);
   std::atomic<int> failures = 0;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
