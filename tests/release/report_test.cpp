@@ -273,6 +273,14 @@ TEST(Report, WorksForModelsOfOtherKindsAndForBareOnes) {
   check_with_python(html_report(broken, two_by_three()), kWellFormed);
 }
 
+std::string without(std::string text, const std::string& begin, const std::string& end) {
+  for (std::size_t at = text.find(begin); at != std::string::npos; at = text.find(begin, at)) {
+    text.erase(at, text.find(end, at) + end.size() - at);
+    text.insert(at, 1, ' ');
+  }
+  return text;
+}
+
 /// Every number that the page shows must be a number of the model, or one of the few sums and shares that the page is
 /// documented to compute from it; so neither a clock nor data can have come in. Style, pictures and the axes of the
 /// plot hold no statements and are left out.
@@ -283,19 +291,22 @@ TEST(Report, ShowsNoNumberThatIsNotInTheModel) {
   std::vector<double> known = {123.25 / eigenvalue_sum * 100, 41.0625 / eigenvalue_sum * 100, 900.0 / 13, 400.0 / 13,
                                std::sqrt(13.0 / 256)};
   for (const auto& array : model.arrays) {
-    known.insert(known.end(), array.values.reshaped().begin(), array.values.reshaped().end());
+    known.insert(known.end(), array.values.data(), array.values.data() + array.values.size());
     known.push_back(static_cast<double>(array.values.rows()));
     known.push_back(static_cast<double>(array.values.cols()));
   }
-  for (const auto& [key, value] : model.manifest.flatten().items()) {
+  const nlohmann::json flat = model.manifest.flatten();
+  for (const auto& value : flat) {
     if (value.is_number()) known.push_back(value.get<double>());
   }
   known.insert(known.end(), {0.1875, 0.0625});  // inside the texts of the events
   std::string page = html_report(model);
-  for (const char* left_out : {R"(<style>[^]*?</style>)", R"(<head>[^]*?</head>)", R"(<text class="tick"[^]*?</text>)",
-                               R"(PC\d)", R"(0\.1\.0)", R"(<[^>]*>)", R"(&#39;)"}) {
-    page = std::regex_replace(page, std::regex(left_out), " ");
-  }
+  page = without(page, "<style>", "</style>");
+  page = without(page, "<text class=\"tick\"", "</text>");
+  page = without(page, "<title>PC", ":");
+  page = without(page, "<h3>PC", "</h3>");
+  page = without(page, "<bdi>0.1.0", "</bdi>");  // the version
+  page = without(page, "<", ">");
   page = std::regex_replace(page, std::regex(R"((\d),(\d\d\d))"), "$1$2");
   const std::regex number(R"(\d+(\.(\d+))?(e(-?\d+))?)");
   int seen = 0;
