@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include "model_shape.hpp"
 
 namespace eigenveil {
 namespace {
@@ -62,7 +62,9 @@ Status validate_names(const json& manifest, Eigen::Index features, const std::st
   return {};
 }
 
-Status validate_pca(const Model& model, const std::string& where) {
+}  // namespace
+
+Status validate_projection(const Model& model, const std::string& where) {
   const NamedArray* components = find_array(model, "components");
   if (components == nullptr) return bad_input(fmt::format("{}: the array 'components' is missing.", where));
   if (components->is_vector || components->values.size() == 0) {
@@ -70,12 +72,9 @@ Status validate_pca(const Model& model, const std::string& where) {
                                  shape_of(*components)));
   }
   const Eigen::Index features = components->values.cols();
-  EIGENVEIL_TRY(expect_vector(model, "eigenvalues", components->values.rows(), where));
   for (const char* name : {"mean", "offset", "scale"}) EIGENVEIL_TRY(expect_vector(model, name, features, where));
   return validate_names(model.manifest, features, where);
 }
-
-}  // namespace
 
 const Matrix* Model::array(const std::string& name) const {
   const NamedArray* found = find_array(*this, name);
@@ -92,7 +91,9 @@ Status validate(const Model& model, const std::string& where) {
       return bad_input(fmt::format("{}: the array '{}' holds a value that is not a finite number.", where, array.name));
     }
   }
-  return *kind == "pca" ? validate_pca(model, where) : Status();
+  if (*kind != "pca") return {};
+  EIGENVEIL_TRY(validate_projection(model, where));
+  return expect_vector(model, "eigenvalues", model.array("components")->rows(), where);
 }
 
 Status write_model(const Model& model, const std::string& path) {

@@ -7,13 +7,13 @@ inline constexpr const char* kReportStyle = R"css(
 :root {
   color-scheme: light dark;
   --page: #ffffff; --panel: #f6f7f9; --ink: #1c2733; --soft: #5a6876; --rule: #dde2e8; --grid: #e9edf1;
-  --accent: #1f5a96; --accent-soft: #d5e3f1; --warm: #b3402f;
+  --accent: #1f5a96; --warm: #b3402f;
   --alarm: #b3121d; --alarm-ink: #ffffff; --caution: #fff7e3; --caution-rule: #d9a521;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #12171d; --panel: #1a2129; --ink: #e4e9ee; --soft: #9eabb8; --rule: #2f3944; --grid: #242d36;
-    --accent: #7db3e8; --accent-soft: #24405c; --warm: #e88a76;
+    --accent: #7db3e8; --warm: #e88a76;
     --alarm: #c2242f; --alarm-ink: #ffffff; --caution: #2b2515; --caution-rule: #b98d1e;
   }
 }
@@ -83,7 +83,6 @@ figcaption b { color: var(--ink); }
 pre { margin: 0 0 1.2rem; padding: 1rem 1.2rem; background: var(--panel); border: 1px solid var(--rule); border-radius: 4px;
   font: 0.86rem/1.55 ui-monospace, Consolas, Menlo, "DejaVu Sans Mono", "Liberation Mono", monospace;
   white-space: pre-wrap; }
-code { font-family: ui-monospace, Consolas, Menlo, "DejaVu Sans Mono", "Liberation Mono", monospace; font-size: 0.92em; }
 footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule); color: var(--soft); font-size: 0.85rem; }
 @media (max-width: 40rem) {
   main { padding: 2rem 1.2rem 3rem; }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "model_columns.hpp"
+#include "model_shape.hpp"
 #include "score_file.hpp"
 
 namespace eigenveil {
@@ -21,28 +22,13 @@ struct Projection {
 
 Result<Projection> projection_of(const Model& model) {
   EIGENVEIL_TRY(validate(model, "The model"));
-  for (const char* name : {"components", "mean", "offset", "scale"}) {
-    if (model.array(name) == nullptr) {
-      return bad_input(fmt::format("The model has no array '{}', so rows cannot be projected on it.", name));
-    }
-  }
+  EIGENVEIL_TRY(validate_projection(model, "The model"));
   if (!model.manifest.contains("columns")) {
     return bad_input("The model's manifest has no 'columns', so it is not known which columns its features come from.");
   }
   auto specs = columns_from_json(model.manifest["columns"]);
   if (!specs.ok()) return specs.error();
-  // A pca was checked by `validate`; other models may still be of any shape.
-  const Eigen::Index features = model.array("components")->cols();
-  for (const char* name : {"mean", "offset", "scale"}) {
-    if (model.array(name)->size() != features) {
-      return bad_input(fmt::format("The model's array '{}' does not fit its components.", name));
-    }
-  }
   auto map = ColumnMap::from_parts(*std::move(specs), *model.array("offset"), *model.array("scale"));
-  if (map.features() != static_cast<std::size_t>(features)) {
-    return bad_input(fmt::format("The model's columns make {} features, but its components have {}.", map.features(),
-                                 features));
-  }
   return Projection{std::move(map), *model.array("components"), *model.array("mean")};
 }
 

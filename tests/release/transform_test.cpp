@@ -226,7 +226,11 @@ TEST(Transform, RefusesAModelThatCannotProject) {
   expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'columns'"});
   Model covariance;
   covariance.manifest = {{"model", "covariance"}};
-  expect_refusal(refusal(csv, "s.csv", {}, covariance), ErrorCode::kBadInput, {"no array 'components'"});
+  expect_refusal(refusal(csv, "s.csv", {}, covariance), ErrorCode::kBadInput, {"'components' is missing"});
+  model = example_model();
+  model.manifest["model"] = "fda";
+  array_of(model, "scale") = Matrix::Ones(3, 1);
+  expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'scale' has 3 numbers"});
 }
 
 }  // namespace
