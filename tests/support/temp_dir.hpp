@@ -31,6 +31,7 @@ class TempDir {
   /// Writes the bytes and returns the path.
   std::string write_file(const std::string& name, std::string_view bytes) const {
     std::string where = file(name);
+    std::filesystem::remove(where);  // a new file: truncating an old one makes some file systems write to the disk
     std::ofstream out(where, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     out.close();
