@@ -43,9 +43,9 @@ Result<ColumnMap> ColumnMap::from_schema(const Schema& schema, Centering centeri
   std::vector<Affine> maps;
   for (const ColumnSpec& spec : schema.columns) {
     if (!seen.insert(spec.name).second)
-      return bad_input(fmt::format("The schema describes column {} twice", data::quoted(spec.name)));
+      return bad_input(fmt::format("The schema describes column {} twice", data::in_quotes(spec.name)));
     if (const auto problem = data::problem_of(spec))
-      return bad_input(fmt::format("Column {}: {}", data::quoted(spec.name), *problem));
+      return bad_input(fmt::format("Column {}: {}", data::in_quotes(spec.name), *problem));
     if (const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind)) {
       maps.insert(maps.end(), categorical->values.size(), indicator_map(centering));
       continue;
@@ -54,7 +54,7 @@ Result<ColumnMap> ColumnMap::from_schema(const Schema& schema, Centering centeri
     if (!std::isfinite(map.scale) || map.scale <= 0)
       return bad_input(
           fmt::format("Column {}: lower and upper are too small or too close to be told apart; change the unit",
-                      data::quoted(spec.name)));
+                      data::in_quotes(spec.name)));
     maps.push_back(map);
   }
   Vector offset(static_cast<Eigen::Index>(maps.size()));

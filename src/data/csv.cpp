@@ -119,7 +119,7 @@ class CsvSource final : public RowSource {
     return bad_input(
         fmt::format("{}: {} is not a number; correct it, leave the field empty, or list the column as "
                     "categorical in a schema{}",
-                    csv_->place(column), quoted(text),
+                    csv_->place(column), in_quotes(text),
                     headless ? "; if row 1 holds the column names, say that the file has a header" : ""));
   }
 

@@ -107,7 +107,7 @@ Status CsvText::choose_dialect(char wanted) {
   if (wanted != '\0') {
     if (!usable_delimiter(wanted))
       return usage_error(fmt::format("The delimiter {} cannot separate numbers; use a comma, semicolon, tab or bar",
-                                     quoted(std::string_view(&wanted, 1))));
+                                     in_quotes(std::string_view(&wanted, 1))));
     dialect_ = Dialect(wanted);
     return {};
   }
@@ -193,7 +193,7 @@ std::string CsvText::place() const {
 
 std::string CsvText::place(std::size_t column) const {
   if (column >= columns_.count) return fmt::format("{}, field {}", place(), column + 1);
-  return fmt::format("{}, column {}", place(), quoted(columns_.name(column)));
+  return fmt::format("{}, column {}", place(), in_quotes(columns_.name(column)));
 }
 
 Error CsvText::ragged(std::size_t fields) const {

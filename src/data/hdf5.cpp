@@ -198,10 +198,10 @@ Status open_set(const Recognised& from, const std::string& member, Opened& opene
   if (!opened.file.valid()) return damaged(path);
   const Result<std::string> chosen = choose(path, opened.file.get(), member);
   if (!chosen.ok()) return chosen.error();
-  name = fmt::format("{} (data set {})", path, quoted(*chosen));
+  name = fmt::format("{} (data set {})", path, in_quotes(*chosen));
   opened.set = Handle(H5Dopen2(opened.file.get(), chosen->c_str(), H5P_DEFAULT));
   if (!opened.set.valid())
-    return bad_input(fmt::format("{}: there is no data set {} ({})", path, quoted(*chosen), reason()));
+    return bad_input(fmt::format("{}: there is no data set {} ({})", path, in_quotes(*chosen), reason()));
 
   const Result<std::size_t> element = element_size(name, opened.set.get());
   if (!element.ok()) return element.error();

@@ -137,7 +137,7 @@ Result<ElementType> element_type(const std::string& name, const std::string& des
   return bad_input(
       fmt::format("{}: its elements are of type {}; expected f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or b1: "
                   "convert it, e.g. with astype(float), and save again",
-                  name, quoted(descr)));
+                  name, in_quotes(descr)));
 }
 
 /// Version 1 has a 2-byte length, 2 and 3 have 4 bytes; 3 only allows UTF-8 in field names.

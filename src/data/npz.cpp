@@ -89,7 +89,7 @@ Result<Member> choose(const std::string& path, const std::vector<Member>& member
   if (wanted.ends_with(".npy")) wanted.resize(wanted.size() - 4);
   const auto found = std::find(names.begin(), names.end(), wanted);
   if (found == names.end())
-    return bad_input(fmt::format("{}: has no array {}; it holds {}", path, quoted(wanted), some_of(names)));
+    return bad_input(fmt::format("{}: has no array {}; it holds {}", path, in_quotes(wanted), some_of(names)));
   return members[static_cast<std::size_t>(found - names.begin())];
 }
 
@@ -109,9 +109,9 @@ Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const Source
     opened = zip_fopen_index(archive->get(), member->index, 0);
   if (opened == nullptr)
     return bad_input(
-        fmt::format("{}: array {} cannot be unpacked ({})", path, quoted(member->name), zip_strerror(archive->get())));
+        fmt::format("{}: array {} cannot be unpacked ({})", path, in_quotes(member->name), zip_strerror(archive->get())));
   auto stream = std::make_unique<MemberStream>(std::move(*archive), opened, info.size,
-                                               fmt::format("{} (array {})", path, quoted(member->name)));
+                                               fmt::format("{} (array {})", path, in_quotes(member->name)));
   const Result<NpyHeader> header = read_npy_header(*stream);
   if (!header.ok()) return header.error();
   EIGENVEIL_TRY(expect_size(stream->name(), header->bytes, header->shape, header->type.size, info.size));

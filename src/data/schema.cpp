@@ -24,7 +24,7 @@ std::optional<std::string> problem_of(const CategoricalColumn& column) {
   if (column.values.empty()) return "values is empty; list every value that the column can publicly have";
   std::unordered_set<std::string> seen;
   for (const std::string& value : column.values)
-    if (!seen.insert(value).second) return fmt::format("the value {} is listed twice", quoted(value));
+    if (!seen.insert(value).second) return fmt::format("the value {} is listed twice", in_quotes(value));
   if (column.other && *column.other >= column.values.size()) return "other is not one of the values";
   return std::nullopt;
 }

@@ -35,7 +35,7 @@ class SchemaReader {
   Result<Schema> read(const toml::table& root) {
     for (const auto& [key, node] : root)
       if (key != "column")
-        return wrong(node, fmt::format("unknown key {}; a schema is a list of [[column]] tables", quoted(key.str())));
+        return wrong(node, fmt::format("unknown key {}; a schema is a list of [[column]] tables", in_quotes(key.str())));
     const toml::array* tables = root["column"].as_array();
     if (tables == nullptr || tables->empty())
       return bad_input(fmt::format("{}: has no columns; write one [[column]] table a column", path_));
@@ -48,7 +48,7 @@ class SchemaReader {
       const auto [first, is_new] = lines_.try_emplace(spec->name, table->source().begin.line);
       if (!is_new)
         return wrong(*table,
-                     fmt::format("column {} was already described in line {}", quoted(spec->name), first->second));
+                     fmt::format("column {} was already described in line {}", in_quotes(spec->name), first->second));
       schema.columns.push_back(std::move(*spec));
     }
     return schema;
@@ -64,11 +64,11 @@ class SchemaReader {
     if (!name) return wrong(table, "this column has no name; write name = \"...\" in quotes");
     const auto kind = table["kind"].value_exact<std::string>();
     if (!kind || (*kind != "numeric" && *kind != "categorical"))
-      return wrong(table, fmt::format("column {}: write kind = \"numeric\" or kind = \"categorical\"", quoted(*name)));
+      return wrong(table, fmt::format("column {}: write kind = \"numeric\" or kind = \"categorical\"", in_quotes(*name)));
     Result<ColumnSpec> spec = *kind == "numeric" ? numeric(table, *name) : categorical(table, *name);
     if (!spec.ok()) return spec;
     if (const auto problem = data::problem_of(*spec))
-      return wrong(table, fmt::format("column {}: {}", quoted(*name), *problem));
+      return wrong(table, fmt::format("column {}: {}", in_quotes(*name), *problem));
     return spec;
   }
 
@@ -76,7 +76,7 @@ class SchemaReader {
   Status only(const toml::table& table, const std::string& name, std::initializer_list<std::string_view> known) const {
     for (const auto& [key, node] : table)
       if (std::find(known.begin(), known.end(), key.str()) == known.end())
-        return wrong(node, fmt::format("column {}: unknown key {}; expected {}", quoted(name), quoted(key.str()),
+        return wrong(node, fmt::format("column {}: unknown key {}; expected {}", in_quotes(name), in_quotes(key.str()),
                                        fmt::join(known, ", ")));
     return {};
   }
@@ -87,10 +87,10 @@ class SchemaReader {
       return wrong(table,
                    fmt::format("column {}: fill in lower and upper: public bounds that you know without looking at "
                                "the data",
-                               quoted(name)));
+                               in_quotes(name)));
     for (const char* key : {"lower", "upper"})
       if (!table[key].is_number())
-        return wrong(*table.get(key), fmt::format("column {}: {} must be a number", quoted(name), key));
+        return wrong(*table.get(key), fmt::format("column {}: {} must be a number", in_quotes(name), key));
     return ColumnSpec{name, NumericColumn{*table["lower"].value<double>(), *table["upper"].value<double>()}};
   }
 
@@ -100,11 +100,11 @@ class SchemaReader {
     if (values == nullptr)
       return wrong(table,
                    fmt::format("column {}: fill in values: the public list of values, e.g. values = [\"a\", \"b\"]",
-                               quoted(name)));
+                               in_quotes(name)));
     CategoricalColumn kind;
     for (const toml::node& value : *values) {
       const auto text = value.value_exact<std::string>();
-      if (!text) return wrong(value, fmt::format("column {}: every value must be a text in quotes", quoted(name)));
+      if (!text) return wrong(value, fmt::format("column {}: every value must be a text in quotes", in_quotes(name)));
       kind.values.push_back(*text);
     }
     if (table.contains("other")) {
@@ -114,7 +114,7 @@ class SchemaReader {
         return wrong(*table.get("other"),
                      fmt::format("column {}: other must be one of the values: it stands for those that "
                                  "are not listed",
-                                 quoted(name)));
+                                 in_quotes(name)));
       kind.other = static_cast<std::size_t>(found - kind.values.begin());
     }
     return ColumnSpec{name, std::move(kind)};

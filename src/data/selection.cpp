@@ -35,7 +35,7 @@ class Resolver {
   Result<std::vector<std::size_t>> resolve(const std::string& wanted) const {
     if (doubled_.contains(wanted))
       return bad_input(fmt::format("{}: the header has more than one column {}; choose by position (1 to {}) instead",
-                                   path_, quoted(wanted), file_.count));
+                                   path_, in_quotes(wanted), file_.count));
     if (const auto found = by_name_.find(wanted); found != by_name_.end()) return std::vector{found->second};
     const std::size_t dash = wanted.find('-');
     const auto first = whole_number(std::string_view(wanted).substr(0, dash));
@@ -52,8 +52,8 @@ class Resolver {
       return bad_input(
           fmt::format("{}: there is no column {}; the file has {} columns without names: choose by position, "
                       "1 to {}",
-                      path_, quoted(wanted), file_.count, file_.count));
-    return bad_input(fmt::format("{}: there is no column {}; the file has {} columns: {}", path_, quoted(wanted),
+                      path_, in_quotes(wanted), file_.count, file_.count));
+    return bad_input(fmt::format("{}: there is no column {}; the file has {} columns: {}", path_, in_quotes(wanted),
                                  file_.count, some_of(file_.names)));
   }
 
@@ -78,16 +78,16 @@ Result<std::vector<std::size_t>> chosen_positions(const std::string& path, const
   for (std::size_t position : positions)
     if (!seen.insert(file.name(position)).second)
       return bad_input(fmt::format("{}: column {} is {} twice; every column can be used once", path,
-                                   quoted(file.name(position)), wanted.empty() ? "named" : "chosen"));
+                                   in_quotes(file.name(position)), wanted.empty() ? "named" : "chosen"));
   return positions;
 }
 
 Status check(const Categories& categories) {
   if (categories.values.empty())
     return usage_error(
-        fmt::format("The categories of column {} are empty; list its public values", quoted(categories.column)));
+        fmt::format("The categories of column {} are empty; list its public values", in_quotes(categories.column)));
   if (categories.other && *categories.other >= categories.values.size())
-    return usage_error(fmt::format("`other` of column {} is not one of its {} values", quoted(categories.column),
+    return usage_error(fmt::format("`other` of column {} is not one of its {} values", in_quotes(categories.column),
                                    categories.values.size()));
   return {};
 }
@@ -146,7 +146,7 @@ Result<Selection> select_columns(const std::string& path, const FileColumns& fil
       const auto at = place.find(position);
       if (at == place.end()) continue;  // categories of a column that is not used
       if (selection.categories[at->second])
-        return usage_error(fmt::format("The categories of column {} are given twice", quoted(categories.column)));
+        return usage_error(fmt::format("The categories of column {} are given twice", in_quotes(categories.column)));
       selection.categories[at->second].emplace(categories);
     }
   }
@@ -157,7 +157,7 @@ Error unlisted_value(const std::string& place, std::string_view text, const Cate
   return bad_input(
       fmt::format("{}: {} is not among the listed values ({}); add it to the schema's values, or name one of "
                   "them as `other`",
-                  place, quoted(text), some_of(categories.values())));
+                  place, in_quotes(text), some_of(categories.values())));
 }
 
 }  // namespace eigenveil::data

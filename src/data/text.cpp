@@ -35,7 +35,7 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   std::string shown = "'";
   for (char c : text.substr(0, kLongest)) {
@@ -51,7 +51,7 @@ std::string quoted(std::string_view text) {
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 8;
   std::string list;
-  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) list += (i == 0 ? "" : ", ") + quoted(names[i]);
+  for (std::size_t i = 0; i < std::min(kShown, names.size()); ++i) list += (i == 0 ? "" : ", ") + in_quotes(names[i]);
   if (names.size() > kShown) list += fmt::format(" and {} more", names.size() - kShown);
   return list;
 }

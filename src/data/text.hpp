@@ -15,7 +15,7 @@ bool is_missing(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 
 /// The text in quotes for a message: shortened, control characters made visible.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 /// "'a', 'b', 'c' and 17 more": enough of a list for a message.
 std::string some_of(const std::vector<std::string>& names);
