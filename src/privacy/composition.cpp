@@ -44,6 +44,7 @@ struct Term {
 struct Window {
   double low;   // in steps
   double high;  // in steps
+  double most;  // the largest loss there is, in steps
 };
 
 /// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-28.
@@ -79,7 +80,8 @@ Window window_of(const std::vector<Term>& terms, double step) {
     high = std::min(high, up / lambda);
     low = std::max(low, -down / lambda);
   }
-  return {std::floor(std::min(low, mean) / step) - 1, std::ceil(std::max(high, mean) / step) + 1};
+  return {std::floor(std::min(low, mean) / step) - 1, std::ceil(std::max(high, mean) / step) + 1,
+          std::ceil(most / step)};
 }
 
 /// The composed law's transform, and a bound on the mean size of its rounding error.
@@ -155,6 +157,7 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
     // A single answer needs no transform: its masses are exact over their whole range.
     out.low_ = static_cast<double>(terms[0].masses.first);
     out.mass_ = std::move(terms[0].masses.mass);
+    out.complete_ = true;
     return out;
   }
   const Window window = window_of(terms, grid.step);
@@ -163,6 +166,7 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   if (!(std::abs(window.low) < 1e15)) return points_wanted = 0, std::nullopt;  // indices must stay exact
   const std::size_t points = std::bit_ceil(static_cast<std::size_t>(std::max(points_wanted, 64.0)));
   out.low_ = window.low;
+  out.complete_ = window.low + static_cast<double>(points) > window.most;
 
   // FFTW's errors grow like log N in units of the last place.
   const double rounding = 4e-16 * (8 + std::log2(static_cast<double>(points)));
@@ -185,7 +189,8 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
 double Composition::loss_at(std::size_t i) const { return (low_ + static_cast<double>(i)) * grid_.step; }
 
 double Composition::log_escaped() const {
-  return log_add(log_infinite_, log_moment_ - grid_.theta * loss_at(mass_.size() - 1) - kWindowLog);
+  return complete_ ? log_infinite_
+                   : log_add(log_infinite_, log_moment_ - grid_.theta * loss_at(mass_.size() - 1) - kWindowLog);
 }
 
 // With A_k = sum_{j>=k} t_j e^{-theta (l_j - l_k)} and B_k the same with theta + 1, delta at l_k is
@@ -204,9 +209,11 @@ double Composition::log_delta(double epsilon) const {
     B = mass_[i] + fall * (1 - rise) * B;
     above = loss_at(i);
   }
-  double result = log_escaped();
-  if (above == kInfinity) return log_add(result, log_moment_ - grid_.theta * epsilon);  // Chernoff: beyond the window
-  result = log_add(result, log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
+  // Beyond the window, Chernoff's bound.
+  if (above == kInfinity)
+    return std::min(0.0, log_add(log_infinite_, log_moment_ - grid_.theta * epsilon) + log_guard_);
+  double result =
+      log_add(log_escaped(), log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
   // Losses between epsilon and a window that starts above it.
   if (epsilon < loss_at(0)) result = log_add(result, log_moment_ - grid_.theta * epsilon - kWindowLog);
   return std::min(0.0, result + log_guard_);

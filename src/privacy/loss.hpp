@@ -13,8 +13,9 @@ enum class Direction {
   kAdd,     ///< P = N(0, sigma^2), Q = (1-q) N(0, sigma^2) + q N(1, sigma^2)
 };
 
-/// ln E_P e^{theta L} for theta >= 0, accurate enough to choose a tilt (no bound rests on it).
-double cumulant(const Mechanism& mechanism, Direction direction, double theta);
+/// ln E_P e^{theta L} for theta >= 0, over outputs but the P-mass e^log_tail of largest loss, which `discretise` cuts
+/// off too. Accurate enough to choose a tilt; no bound rests on it.
+double cumulant(const Mechanism& mechanism, Direction direction, double theta, double log_tail);
 
 /// The square of the length on which the loss varies: its variance, but for a pure event never below min(eps, 1)^2.
 double squared_scale(const Mechanism& mechanism, Direction direction);

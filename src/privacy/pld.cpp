@@ -76,12 +76,6 @@ std::vector<Source> merge(const std::vector<PrivacyEvent>& events) {
   return {};
 }
 
-double cumulant(const std::vector<Source>& sources, Direction direction, double theta) {
-  double sum = 0;
-  for (const Source& source : sources) sum += source.count * loss::cumulant(source.mechanism, direction, theta);
-  return sum;
-}
-
 /// The minimiser of a quasi-convex function of theta > 0, to a few percent: halving or doubling, then golden sections.
 double best_tilt(double start, double floor, const std::function<double(double)>& value) {
   double theta = start;
@@ -94,7 +88,7 @@ double best_tilt(double start, double floor, const std::function<double(double)>
   }
   for (int doublings = 0; doublings < 60; ++doublings) {
     const double next = value(2 * theta);
-    if (!(next < here - 1e-9 * std::abs(here)) || !(here > floor)) break;
+    if (!(next < here - 0.01 * std::abs(here)) || !(here > floor)) break;
     theta *= 2;
     here = next;
   }
@@ -137,6 +131,15 @@ struct Job {
     }
     total_scale = std::sqrt(squared);
   }
+  /// ln of the mass of one answer that may count as infinite loss: e^-14 of delta, shared among all answers.
+  double log_tail(double log_delta) const { return std::max(log_delta, kLowestLogDelta) - 14 - std::log(answers); }
+  double cumulant(double theta, double log_delta) const {
+    double sum = 0;
+    for (const Source& source : sources)
+      sum += source.count * loss::cumulant(source.mechanism, direction, theta, log_tail(log_delta));
+    return sum;
+  }
+  double first_tilt() const { return 1e-3 / std::max(total_scale, 1e-150); }
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
@@ -156,9 +159,8 @@ double aligned(const Job& job, double wanted) {
 std::optional<Composition> compose(const Job& job, double theta, double log_delta, double step, double& points_wanted) {
   points_wanted = 0;
   Grid grid{.step = aligned(job, step), .theta = theta, .log_tail = 0, .log_cut_low = 0};
-  const double log_answers = std::log(job.answers);
-  grid.log_tail = std::max(log_delta, kLowestLogDelta) - 14 - log_answers;
-  grid.log_cut_low = -32 - log_answers;
+  grid.log_tail = job.log_tail(log_delta);
+  grid.log_cut_low = -32 - std::log(job.answers);
   for (int attempt = 0; attempt < 5; ++attempt) {
     double cells = 0;
     for (const Source& source : job.sources)
@@ -188,33 +190,52 @@ std::optional<Composition> compose_within_budget(const Job& job, double theta, d
   return std::nullopt;
 }
 
+/// ln delta <= K(theta) + g(theta) - theta eps with g = theta ln theta - (1 + theta) ln(1 + theta), for every theta > 0
+/// (zcdp.proof.md, with alpha = 1 + theta).
+double log_bound(const Job& job, double theta, double log_delta) {
+  return job.cumulant(theta, log_delta) - theta * std::log1p(1 / theta) - std::log1p(theta);
+}
+
+/// The tilts for a wanted epsilon and a wanted delta; `log_delta` says in both cases which tail is cut off.
+double tilt_for_epsilon(const Job& job, double start, double epsilon, double log_delta) {
+  return best_tilt(start, kLowestLogDelta,
+                   [&](double theta) { return log_bound(job, theta, log_delta) - theta * epsilon; });
+}
+double tilt_for_delta(const Job& job, double start, double log_delta) {
+  return best_tilt(start, -kInfinity,
+                   [&](double theta) { return (log_bound(job, theta, log_delta) - log_delta) / theta; });
+}
+
 double epsilon_one_way(const std::vector<Source>& sources, Direction direction, double log_delta) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return kInfinity;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  // Chernoff: eps = (K(theta) - ln delta) / theta
-  const double theta =
-      best_tilt(start, -kInfinity, [&](double t) { return (cumulant(sources, direction, t) - log_delta) / t; });
+  const double theta = tilt_for_delta(job, job.first_tilt(), log_delta);
   const auto first = compose_within_budget(job, theta, log_delta, kInfinity);
   if (!first) return kInfinity;
   const double rough = first->epsilon(log_delta);
-  // An epsilon of few grid steps is refined: linear interpolation over a step is then no longer negligible.
+  if (!(rough > 0 && std::isfinite(rough))) return rough;
+  // Once more if the tilt was not the one for this epsilon, or if epsilon is so few grid steps that linear
+  // interpolation over a step is no longer negligible. Both results are valid.
   constexpr double kStepsPerEpsilon = 400;
-  if (!(rough > 0) || std::min(kLargestStep, kFineStep * job.event_scale()) * kStepsPerEpsilon / 2 < rough)
-    return rough;
-  const auto second = compose_within_budget(job, theta, log_delta, rough / kStepsPerEpsilon);
+  const double finest = rough / kStepsPerEpsilon;
+  const double better = tilt_for_epsilon(job, theta, rough, log_delta);
+  const bool steps_suffice = std::min(kLargestStep, kFineStep * job.event_scale()) < 2 * finest;
+  if (steps_suffice && std::abs(std::log(better / theta)) < 0.3) return rough;
+  const auto second = compose_within_budget(job, better, log_delta, finest);
   return second ? std::min(rough, second->epsilon(log_delta)) : rough;
 }
 
 double log_delta_one_way(const std::vector<Source>& sources, Direction direction, double epsilon) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return 0;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  const auto exponent = [&](double t) { return cumulant(sources, direction, t) - t * epsilon; };
-  double theta = best_tilt(start, kLowestLogDelta, exponent);
-  if (!(exponent(theta) < 0)) theta = 0;
-  const auto composed =
-      compose_within_budget(job, theta, std::min(0.0, exponent(theta)) - 12, epsilon > 0 ? epsilon / 200 : kInfinity);
+  // Which tail is cut off depends on delta, which is estimated first without a cut, then with one.
+  double theta = job.first_tilt();
+  double estimate = kLowestLogDelta;
+  for (int pass = 0; pass < 2; ++pass) {
+    theta = tilt_for_epsilon(job, theta, epsilon, estimate);
+    estimate = std::min(0.0, log_bound(job, theta, estimate) - theta * epsilon) - 12;
+  }
+  const auto composed = compose_within_budget(job, theta, estimate, epsilon > 0 ? epsilon / 200 : kInfinity);
   return composed ? composed->log_delta(epsilon) : 0;
 }
 

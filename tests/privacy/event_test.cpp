@@ -5,10 +5,14 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace eigenveil {
 namespace {
+
+// The same cases in every run; RC_PARAMS in the environment overrides it.
+[[maybe_unused]] const bool kSeeded = ::setenv("RC_PARAMS", "seed=20261115", 0) == 0;
 
 using ::testing::HasSubstr;
 
