@@ -32,10 +32,14 @@ Quad add_up(Quad a, Quad b) {
   return s - b < a ? s * kNextUp : s;
 }
 
+// The share by which Gaussian answers are run with more noise than accounted. Charged to pure answers, so that the
+// whole history has this reserve for its noise being discrete (filter.proof.md).
+constexpr double kDiscreteReserve = 1 + 0x1p-20;
+
 // The GDP parameter of one answer. A Poisson sample has none of use: such plans are held by the Renyi filter.
 double gaussian_mu_of(const Mechanism& mechanism) {
   if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism)) return gaussian->mu;
-  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return mu_of_pure(pure->epsilon);
+  if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return mu_of_pure(pure->epsilon) * kDiscreteReserve;
   return kInfinity;
 }
 

@@ -209,9 +209,11 @@ double Composition::log_delta(double epsilon) const {
     B = mass_[i] + fall * (1 - rise) * B;
     above = loss_at(i);
   }
-  // Beyond the window, Chernoff's bound.
-  if (above == kInfinity)
-    return std::min(0.0, log_add(log_infinite_, log_moment_ - grid_.theta * epsilon) + log_guard_);
+  // Above the window: P(Y > eps) <= M e^{-theta eps} P~(Y > eps), and nothing if the window reaches the largest loss.
+  if (above == kInfinity) {
+    const double beyond = complete_ ? -kInfinity : log_moment_ - grid_.theta * epsilon - kWindowLog;
+    return std::min(0.0, log_add(log_infinite_, beyond) + log_guard_);
+  }
   double result =
       log_add(log_escaped(), log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
   // Losses between epsilon and a window that starts above it.

@@ -64,7 +64,7 @@ Result<Layout> take_header(std::string_view& bytes, const std::string& where) {
   };
   constexpr std::size_t kPrefix = 8;
   if (!bytes.starts_with(kMagic) || bytes.size() < kPrefix + 4) return broken("is not in NPY format");
-  const int version = bytes[kMagic.size()];
+  const int version = static_cast<unsigned char>(bytes[kMagic.size()]);
   if (version < 1 || version > 3) return broken(fmt::format("has NPY version {}, which is not known", version));
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::uint32_t length = 0;

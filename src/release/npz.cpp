@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "atomic_file.hpp"
 #include "npy.hpp"
@@ -82,6 +81,7 @@ Result<std::string> pack(const std::vector<NamedText>& members) {
 
 Result<Owned<zip_t>> open_archive(const std::string& path) {
   int code = 0;
+  // CHECKCONS also refuses two members of one name.
   Owned<zip_t> archive(zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (archive) return archive;
   if (code == ZIP_ER_NOENT) return bad_input(fmt::format("{}: there is no such file.", path));
@@ -126,13 +126,11 @@ Result<NpzContents> read_npz(const std::string& path) {
   auto archive = open_archive(path);
   if (!archive.ok()) return archive.error();
   NpzContents contents;
-  std::set<std::string> seen;
   const auto members = static_cast<zip_uint64_t>(std::max<zip_int64_t>(zip_get_num_entries(archive->get(), 0), 0));
   for (zip_uint64_t index = 0; index < members; ++index) {
     const char* raw_name = zip_get_name(archive->get(), index, 0);
     std::string name = raw_name == nullptr ? "" : raw_name;
     const std::string where = fmt::format("{}: member '{}'", path, name);
-    if (!seen.insert(name).second) return bad_input(fmt::format("{}: occurs twice. Make the file again.", where));
     auto bytes = read_member(archive->get(), index, where);
     if (!bytes.ok()) return bytes.error();
     if (!name.ends_with(kArraySuffix)) {

@@ -89,10 +89,10 @@ TEST(Model, IsRefusedWhenAnArrayHasTheWrongShape) {
                                                                      {"mean", "a vector of 4"},
                                                                      {"offset", "a vector of 4"},
                                                                      {"scale", "a vector of 4"}};
-  for (const auto& [name, words] : expected) {
-    const std::string message = refusal([&](Model& model) { array_of(model, name) = Matrix::Ones(3, 1); });
-    EXPECT_THAT(message, HasSubstr("'" + name + "' has 3 numbers"));
-    EXPECT_THAT(message, HasSubstr(words));
+  for (const auto& array : expected) {
+    const std::string message = refusal([&](Model& model) { array_of(model, array.first) = Matrix::Ones(3, 1); });
+    EXPECT_THAT(message, HasSubstr("'" + array.first + "' has 3 numbers"));
+    EXPECT_THAT(message, HasSubstr(array.second));
   }
   EXPECT_THAT(refusal([](Model& model) { model.arrays[2].is_vector = false; }), HasSubstr("'mean' has 4 x 1 numbers"));
   EXPECT_THAT(refusal([](Model& model) { model.arrays[0].values.resize(0, 4); }), HasSubstr("0 x 4 numbers"));

@@ -215,7 +215,7 @@ numpy.savez(folder + "/record.npz", x=numpy.zeros(3, [("a", "f8")]))
                                                                      {"complex", "type c8"},
                                                                      {"text", "type U1"},
                                                                      {"record", "not plain numbers"},
-                                                                     {"twice", "twice"}};
+                                                                     {"twice", "not an NPZ file"}};
   for (const auto& [name, words] : expected) {
     SCOPED_TRACE(name);
     expect_bad_input(read_npz(scratch.path(name + ".npz")), words);

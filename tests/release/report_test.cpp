@@ -181,6 +181,7 @@ TEST(Report, PlacesEigenvaluesProportionallyBetweenItsTicks) {
     at[std::stod((*i)[2])] = std::stod((*i)[1]) - 4;  // the baseline of a label lies 4 below its line
   }
   ASSERT_GE(at.size(), 4);
+  for (const auto& [value, y] : at) EXPECT_TRUE(y >= 30 && y <= 285) << value << " lies outside the plot, at " << y;
   const double slope = (at.rbegin()->second - at.begin()->second) / (at.rbegin()->first - at.begin()->first);
   int points = 0;
   for (std::sregex_iterator i(page.begin(), page.end(), circle), end; i != end; ++i, ++points) {

@@ -13,7 +13,6 @@
 namespace eigenveil {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -174,7 +173,7 @@ TEST(Transform, TakesColumnsTheCallerChoseByPosition) {
 }
 
 /// The error of a transform that must fail; checks that it left nothing but what was there.
-Error refusal(const std::string& csv, const std::string& out = "scores.csv", SourceOptions options = {},
+Error refusal(const std::string& csv, const std::string& out = "scores.csv", const SourceOptions& options = {},
               const Model& model = example_model()) {
   const Scratch scratch;
   write_bytes(scratch.path("people.csv"), csv);
