@@ -13,7 +13,7 @@
 namespace eigenveil {
 namespace {
 
-using data::quoted;
+using data::in_quotes;
 
 constexpr std::uint64_t kLargestSchema = std::uint64_t{64} << 20;
 
