@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <random>
 #include <sstream>
@@ -116,6 +118,8 @@ TEST_F(Csv, RowsAcrossWindowsAreWhole) {
       text += std::to_string(i + 0.125) + " , \"" + std::to_string(-i) + "\" \r\n";
     }
     ASSERT_EQ(must_read(csv(text), {}, 100'000).values, wanted) << shift;
+    const std::size_t row = wanted.size() / 2 + 1;  // the header takes two lines
+    expect_refusal(csv(text + "1,x\n"), {fmt::format("row {} (line {})", row, row + 2)});
   }
 }
 

@@ -65,6 +65,9 @@ struct SourceOptions {
 /// gzip is held as a whole, up to 256 MiB; anything larger is refused. Plain NPY files have no such limit in either
 /// order.
 ///
+/// HDF5 files are decoded by libhdf5, which trusts packed chunks more than it should: open only those of people you
+/// know.
+///
 /// Arrays of more than two dimensions keep the first as rows and flatten the others into columns for IDX; elsewhere
 /// they are refused.
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);
