@@ -49,7 +49,7 @@ const File& file() {
 void read_numeric_csv(benchmark::State& state) {
   const auto batch_rows = static_cast<std::size_t>(state.range(0));
   const File& from = file();
-  for (auto _ : state) {
+  for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
     auto source = eigenveil::open_source(from.path.string(), {.header = eigenveil::Header::kNo});
     if (!source.ok()) return state.SkipWithError(source.error().message.c_str());
     eigenveil::RawBatch batch;

@@ -80,7 +80,8 @@ class ArraySource final : public RowSource {
 
 Result<std::unique_ptr<RowSource>> array_source(const std::string& name, const ArrayShape& shape,
                                                 std::unique_ptr<ArrayReader> reader, const SourceOptions& options) {
-  Result<Selection> selection = select_columns(name, FileColumns{shape.columns, {}}, options);
+  const FileColumns numbered{shape.columns, {}};
+  Result<Selection> selection = select_columns(name, numbered, options);
   if (!selection.ok()) return selection.error();
   return std::unique_ptr<RowSource>(
       std::make_unique<ArraySource>(name, shape, std::move(reader), std::move(*selection)));

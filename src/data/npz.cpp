@@ -81,6 +81,7 @@ Result<Member> choose(const std::string& path, const std::vector<Member>& member
         fmt::format("{}: this zip archive holds no .npy array; an NPZ file of numpy.savez is expected", path));
   if (wanted.empty() && members.size() == 1) return members.front();
   std::vector<std::string> names;
+  names.reserve(members.size());
   for (const Member& member : members) names.push_back(member.name);
   if (wanted.empty())
     return bad_input(

@@ -46,7 +46,7 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const { return assert(!ok()), *std::get_if<1>(&state_); }
+  const Error& error() const { return assert(!ok()), *std::get_if<1>(&state_); }  // NOLINT(clang-analyzer-core*)
 
  private:
   std::variant<T, Error> state_;

@@ -1,0 +1,162 @@
+#include "eigenveil/data/schema.hpp"
+
+#include "tests/data/reading.hpp"
+
+namespace eigenveil::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class SchemaFile : public testing::Test {
+ protected:
+  TempDir dir_;
+
+  std::string write(std::string_view text) const { return dir_.write_file("schema.toml", text); }
+
+  void expect_refused(std::string_view text, const std::vector<std::string>& said) const {
+    const std::string path = write(text);
+    const Result<Schema> schema = read_schema(path);
+    ASSERT_FALSE(schema.ok()) << text;
+    EXPECT_EQ(schema.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(schema.error().message, HasSubstr(path));
+    for (const std::string& words : said) EXPECT_THAT(schema.error().message, HasSubstr(words)) << text;
+  }
+};
+
+TEST_F(SchemaFile, NumericAndCategoricalColumnsAreRead) {
+  const Result<Schema> schema = read_schema(write(R"(
+[[column]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 120.5
+[[column]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M", "unknown"]
+other = "unknown"
+)"));
+  ASSERT_TRUE(schema.ok()) << schema.error().message;
+  EXPECT_THAT(schema->names(), ElementsAre("age", "sex"));
+  const auto& age = std::get<NumericColumn>(schema->columns[0].kind);
+  EXPECT_EQ(age.lower, 0);
+  EXPECT_EQ(age.upper, 120.5);
+  const std::vector<Categories> categories = schema->categories();
+  ASSERT_EQ(categories.size(), 1U);
+  EXPECT_EQ(categories[0].column, "sex");
+  EXPECT_THAT(categories[0].values, ElementsAre("F", "M", "unknown"));
+  EXPECT_EQ(categories[0].other, 2U);
+}
+
+TEST_F(SchemaFile, MissingBoundsSayWhatToFillIn) {
+  constexpr const char* kAdvice = "fill in lower and upper: public bounds that you know without looking at the data";
+  expect_refused("\n[[column]]\nname = 'a'\nkind = 'numeric'\n", {"line 2", "column 'a'", kAdvice});
+  expect_refused("[[column]]\nname = 'a'\nkind = 'numeric'\nlower = 1\n", {"line 1", kAdvice});
+  expect_refused("[[column]]\nname = 'a'\nkind = 'categorical'\n", {"line 1", "fill in values"});
+}
+
+TEST_F(SchemaFile, BoundsMustBeFiniteAndOrdered) {
+  const std::string start = "[[column]]\nname = 'a'\nkind = 'numeric'\n";
+  expect_refused(start + "lower = 1\nupper = 1\n", {"line 1", "'a'", "less than upper"});
+  expect_refused(start + "lower = 2\nupper = 1\n", {"less than upper"});
+  expect_refused(start + "lower = -inf\nupper = 1\n", {"finite"});
+  expect_refused(start + "lower = 0\nupper = nan\n", {"finite"});
+  expect_refused(start + "lower = '0'\nupper = 1\n", {"line 4", "lower must be a number"});
+}
+
+TEST_F(SchemaFile, ValuesMustBeUniqueTextsAndOtherOneOfThem) {
+  const std::string start = "[[column]]\nname = 'a'\nkind = 'categorical'\n";
+  expect_refused(start + "values = []\n", {"values is empty"});
+  expect_refused(start + "values = ['x', 'y', 'x']\n", {"'x' is listed twice"});
+  expect_refused(start + "values = [1, 2]\n", {"line 4", "text in quotes"});
+  expect_refused(start + "values = 'x'\n", {"fill in values"});
+  expect_refused(start + "values = ['x']\nother = 'z'\n", {"line 5", "other must be one of the values"});
+  expect_refused(start + "values = ['']\nother = 1\n", {"line 5", "other must be one of the values"});
+}
+
+TEST_F(SchemaFile, MisspeltAndMisplacedKeysAreRefused) {
+  const std::string numeric = "[[column]]\nname = 'a'\nkind = 'numeric'\nlower = 0\nupper = 1\n";
+  expect_refused(numeric + "uper = 3\n", {"line 6", "unknown key 'uper'", "lower, upper"});
+  expect_refused(numeric + "values = ['x']\n", {"line 6", "unknown key 'values'"});
+  expect_refused("title = 'x'\n" + numeric, {"line 1", "unknown key 'title'"});
+  expect_refused("[[columns]]\nname = 'a'\n", {"unknown key 'columns'"});
+  expect_refused("[[column]]\nname = 'a'\nkind = 'number'\n", {"line 1", "kind = \"numeric\""});
+  expect_refused("[[column]]\nkind = 'numeric'\n", {"line 1", "has no name"});
+  expect_refused("[[column]]\nname = ''\nkind = 'numeric'\nlower = 0\nupper = 1\n", {"name is empty"});
+  expect_refused(numeric + numeric, {"line 6", "column 'a' was already described in line 1"});
+}
+
+TEST_F(SchemaFile, FilesThatAreNoSchemaAreRefused) {
+  expect_refused("", {"has no columns"});
+  expect_refused("column = 3\n", {"has no columns"});
+  expect_refused("column = [1]\n", {"line 1"});
+  expect_refused("[[column]]\nname = \n", {"line 2", "not valid TOML"});
+  expect_refused("\x93NUMPY", {"not valid TOML"});
+  EXPECT_THAT(read_schema(dir_.file("nothing")).error().message, HasSubstr("no such file"));
+  EXPECT_THAT(read_schema(dir_.path().string()).error().message, HasSubstr("directory"));
+}
+
+TEST_F(SchemaFile, ATemplateHasNamesAndKindsButNoValueOfTheData) {
+  const std::string path = dir_.write_file("t.csv", "age,\"job \"\"x\"\"\",empty\n31337,plumber,?\n,welder,\n");
+  const Result<std::string> text = schema_template(path, {});
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  EXPECT_THAT(*text, HasSubstr("name = \"age\"\nkind = \"numeric\"\n# lower =\n# upper =\n"));
+  EXPECT_THAT(*text, HasSubstr("name = \"job \\\"x\\\"\"\nkind = \"categorical\"\n# values ="));
+  EXPECT_THAT(*text, HasSubstr("name = \"empty\"\nkind = \"numeric\""));
+  EXPECT_THAT(*text, HasSubstr("without looking at the data"));
+  for (const char* value : {"31337", "plumber", "welder", "?"}) EXPECT_THAT(*text, Not(HasSubstr(value)));
+}
+
+TEST_F(SchemaFile, ATemplateIsRefusedUntilAPersonHasFilledItIn) {
+  const std::string data = dir_.write_file("t.csv", "age,job\n3,plumber\n");
+  std::string text = *schema_template(data, {});
+  expect_refused(text, {"fill in lower and upper"});
+  const auto fill = [&](const std::string& blank, const std::string& filled) {
+    text.replace(text.find(blank), blank.size(), filled);
+  };
+  fill("# lower =", "lower = 0");
+  fill("# upper =", "upper = 120");
+  expect_refused(text, {"fill in values"});
+  fill("# values = [\"\", \"\"]", "values = [\"plumber\", \"welder\"]");
+  const Result<Schema> schema = read_schema(write(text));
+  ASSERT_TRUE(schema.ok()) << schema.error().message;
+  const Table table = must_read(data, {.columns = schema->names(), .categories = schema->categories()});
+  EXPECT_THAT(table.values, ElementsAre(3, 0));
+}
+
+TEST_F(SchemaFile, ATemplateHonoursTheSourceOptionsAndItsErrors) {
+  const std::string path = dir_.write_file("t.csv", "1;x\n2;y\n");
+  const std::string text = *schema_template(path, {.columns = {"2"}, .header = Header::kNo});
+  EXPECT_THAT(text, HasSubstr("name = \"2\"\nkind = \"categorical\""));
+  EXPECT_THAT(text, Not(HasSubstr("name = \"1\"")));
+  const std::string array = dir_.write_file("t.npy", npy("<f8", "(1, 2)", std::string(16, '\0')));
+  EXPECT_THAT(*schema_template(array, {}), HasSubstr("name = \"2\"\nkind = \"numeric\""));
+  EXPECT_THAT(schema_template(dir_.write_file("r.csv", "a,b\n1\n"), {}).error().message,
+              HasSubstr("row 1 (line 2) has 1"));
+  EXPECT_EQ(schema_template(dir_.file("nothing"), {}).error().code, ErrorCode::kBadInput);
+}
+
+TEST_F(SchemaFile, NamesWithControlCharactersSurviveTheTemplate) {
+  const std::string path = dir_.write_file("t.csv", "\"a\nb\\\",c\n1,2\n");
+  std::string text = *schema_template(path, {.columns = {"1"}});
+  text.replace(text.find("# lower ="), 9, "lower = 0");
+  text.replace(text.find("# upper ="), 9, "upper = 1");
+  const Result<Schema> schema = read_schema(write(text));
+  ASSERT_TRUE(schema.ok()) << schema.error().message;
+  EXPECT_THAT(schema->names(), ElementsAre("a\nb\\"));
+}
+
+TEST_F(SchemaFile, AdultKindsAreGuessed) {
+  const std::string path = shared_data("adult.data");
+  if (path.empty()) GTEST_SKIP() << "no shared data sets beside this checkout";
+  const std::string text = *schema_template(path, {.header = Header::kNo});
+  for (const char* name : {"1", "3", "5", "11", "12", "13"})
+    EXPECT_THAT(text, HasSubstr("name = \"" + std::string(name) + "\"\nkind = \"numeric\""));
+  for (const char* name : {"2", "4", "10", "14", "15"})
+    EXPECT_THAT(text, HasSubstr("name = \"" + std::string(name) + "\"\nkind = \"categorical\""));
+}
+
+}  // namespace
+}  // namespace eigenveil::test
