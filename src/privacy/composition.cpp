@@ -11,7 +11,7 @@ namespace eigenveil::loss {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kWindowLog = 40;  // the tilted law has mass at most e^-40 above the window, and as little below
+constexpr double kWindowLog = 28;  // the tilted law has mass at most e^-28 above the window, and as little below
 
 double log_add(double a, double b) {
   const double top = std::max(a, b);
@@ -27,7 +27,8 @@ struct Term {
     return (static_cast<double>(masses.first) + static_cast<double>(i)) * step;
   }
 
-  /// ln sum t_i e^{lambda loss_i}, by Horner's rule on the end with the smaller powers.
+  /// ln sum t_i e^{lambda loss_i}, by Horner's rule from the end with the smaller powers; infinity (which says
+  /// nothing) where the sum is so small that terms were lost to underflow.
   double log_moment(double lambda, double step) const {
     const double ratio = std::exp(-std::abs(lambda) * step);
     double sum = 0;
@@ -35,6 +36,7 @@ struct Term {
       for (const double t : masses.mass) sum = sum * ratio + t;
     else
       for (auto t = masses.mass.rbegin(); t != masses.mass.rend(); ++t) sum = sum * ratio + *t;
+    if (!(sum > 1e-280)) return kInfinity;
     return std::log(sum) + lambda * loss(lambda > 0 ? masses.mass.size() - 1 : 0, step);
   }
 };
@@ -42,9 +44,10 @@ struct Term {
 struct Window {
   double low;   // in steps
   double high;  // in steps
+  double most;  // the largest loss there is, in steps
 };
 
-/// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-40.
+/// Chernoff: P(Y > w) <= E e^{lambda Y} e^{-lambda w}; the smallest w over a ladder of lambda that makes it e^-28.
 Window window_of(const std::vector<Term>& terms, double step) {
   double mean = 0;
   double variance = 0;
@@ -77,7 +80,8 @@ Window window_of(const std::vector<Term>& terms, double step) {
     high = std::min(high, up / lambda);
     low = std::max(low, -down / lambda);
   }
-  return {std::floor(std::min(low, mean) / step) - 1, std::ceil(std::max(high, mean) / step) + 1};
+  return {std::floor(std::min(low, mean) / step) - 1, std::ceil(std::max(high, mean) / step) + 1,
+          std::ceil(most / step)};
 }
 
 /// The composed law's transform, and a bound on the mean size of its rounding error.
@@ -149,11 +153,20 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   // The quadrature is right to about 1e-13 of each mass, once for every answer.
   out.log_guard_ = 1e-10 + 1e-13 * answers;
 
+  if (answers == 1) {
+    // A single answer needs no transform: its masses are exact over their whole range.
+    out.low_ = static_cast<double>(terms[0].masses.first);
+    out.mass_ = std::move(terms[0].masses.mass);
+    out.complete_ = true;
+    return out;
+  }
   const Window window = window_of(terms, grid.step);
   points_wanted = window.high - window.low + 1;
   if (!(points_wanted <= most_points)) return std::nullopt;
+  if (!(std::abs(window.low) < 1e15)) return points_wanted = 0, std::nullopt;  // indices must stay exact
   const std::size_t points = std::bit_ceil(static_cast<std::size_t>(std::max(points_wanted, 64.0)));
   out.low_ = window.low;
+  out.complete_ = window.low + static_cast<double>(points) > window.most;
 
   // FFTW's errors grow like log N in units of the last place.
   const double rounding = 4e-16 * (8 + std::log2(static_cast<double>(points)));
@@ -176,7 +189,8 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
 double Composition::loss_at(std::size_t i) const { return (low_ + static_cast<double>(i)) * grid_.step; }
 
 double Composition::log_escaped() const {
-  return log_add(log_infinite_, log_moment_ - grid_.theta * loss_at(mass_.size() - 1) - kWindowLog);
+  return complete_ ? log_infinite_
+                   : log_add(log_infinite_, log_moment_ - grid_.theta * loss_at(mass_.size() - 1) - kWindowLog);
 }
 
 // With A_k = sum_{j>=k} t_j e^{-theta (l_j - l_k)} and B_k the same with theta + 1, delta at l_k is
@@ -195,9 +209,13 @@ double Composition::log_delta(double epsilon) const {
     B = mass_[i] + fall * (1 - rise) * B;
     above = loss_at(i);
   }
-  double result = log_escaped();
-  if (above == kInfinity) return log_add(result, log_moment_ - grid_.theta * epsilon);  // Chernoff: beyond the window
-  result = log_add(result, log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
+  // Above the window: P(Y > eps) <= M e^{-theta eps} P~(Y > eps), and nothing if the window reaches the largest loss.
+  if (above == kInfinity) {
+    const double beyond = complete_ ? -kInfinity : log_moment_ - grid_.theta * epsilon - kWindowLog;
+    return std::min(0.0, log_add(log_infinite_, beyond) + log_guard_);
+  }
+  double result =
+      log_add(log_escaped(), log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
   // Losses between epsilon and a window that starts above it.
   if (epsilon < loss_at(0)) result = log_add(result, log_moment_ - grid_.theta * epsilon - kWindowLog);
   return std::min(0.0, result + log_guard_);

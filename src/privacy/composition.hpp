@@ -33,6 +33,7 @@ class Composition {
   double log_escaped() const;
 
   Grid grid_{};
+  bool complete_ = false;     // the window reaches up to the largest loss
   double low_ = 0;            // index of the lowest loss in the window, in steps
   std::vector<double> mass_;  // tilted masses, total about 1, each an upper bound
   double log_moment_ = 0;     // ln E e^{theta L}: the untilted mass is mass_[i] e^{log_moment_ - theta loss}

@@ -104,17 +104,18 @@ struct Writer {
 Result<PrivacyEvent> event_from_text(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) return refuse(text, "has no ':' after its kind");
-  auto fields = split_fields(text, std::string_view(text).substr(colon + 1));
-  if (!fields) return fields.error();
+  auto split = split_fields(text, std::string_view(text).substr(colon + 1));
+  if (!split) return split.error();
+  Fields fields = std::move(*split);
   PrivacyEvent event{.label = {}, .mechanism = GaussianEvent{1}, .count = 1};
-  if (const auto count = fields->find("count"); count != fields->end()) {
+  if (const auto count = fields.find("count"); count != fields.end()) {
     if (!parse(count->second, event.count))
       return refuse(text, fmt::format("has count='{}', which is no whole number", count->second));
-    fields->erase(count);
+    fields.erase(count);
   }
-  const auto mechanism = take_mechanism(text, std::string_view(text).substr(0, colon), *fields);
+  const auto mechanism = take_mechanism(text, std::string_view(text).substr(0, colon), fields);
   if (!mechanism) return mechanism.error();
-  if (!fields->empty()) return refuse(text, fmt::format("has the unknown field {}", fields->begin()->first));
+  if (!fields.empty()) return refuse(text, fmt::format("has the unknown field {}", fields.begin()->first));
   event.mechanism = *mechanism;
   EIGENVEIL_TRY(validate(event));
   return event;

@@ -22,6 +22,7 @@ struct Mixture {
   double q;
   double s;
   Direction direction;
+  double log_peak = -normal::kLogSqrtTwoPi - std::log(s);
 
   bool forward() const { return direction == Direction::kRemove; }
   double sign() const { return forward() ? 1 : -1; }
@@ -42,7 +43,7 @@ struct Mixture {
   /// ln of P's density at x, given l = log_ratio(x).
   double log_density(double x, double l) const {
     const double z = x / s;
-    return -z * z / 2 - normal::kLogSqrtTwoPi - std::log(s) + (forward() ? l : 0);
+    return log_peak - z * z / 2 + (forward() ? l : 0);
   }
   /// ln P(X > x) and ln P(X < x).
   double log_above(double x) const {
@@ -57,10 +58,15 @@ struct Mixture {
   }
 };
 
-Mixture mixture_of(const GaussianEvent& event, Direction) { return {1, 1 / event.mu, Direction::kRemove}; }
-Mixture mixture_of(const PoissonGaussianEvent& event, Direction direction) {
-  return {event.q, event.sigma, event.q == 1 ? Direction::kRemove : direction};
+Mixture mixture_of(const GaussianEvent& event, Direction) {
+  return {.q = 1, .s = 1 / event.mu, .direction = Direction::kRemove};
 }
+Mixture mixture_of(const PoissonGaussianEvent& event, Direction direction) {
+  return {.q = event.q, .s = event.sigma, .direction = event.q == 1 ? Direction::kRemove : direction};
+}
+
+/// z with Q(z) <= e^log_mass, from Q(z) <= e^{-z^2/2}.
+double tail_quantile(double log_mass) { return std::sqrt(std::max(0.0, -2 * log_mass)); }
 
 /// Calls visit(x) on equidistant points over [low, high], few enough to be cheap and dense enough for the
 /// trapezoidal rule to be exact to many digits on Gaussian bumps of width s; returns their distance.
@@ -70,16 +76,20 @@ double trapezoid(const Mixture& mixture, double low, double high, Visit visit) {
   const double wanted = std::min(mixture.s / 2, mixture.s * mixture.s);
   const double points = std::ceil(std::clamp((high - low) / wanted, 1.0, kMostPoints));
   const double distance = (high - low) / points;
-  for (double i = 0; i <= points; ++i) visit(low + i * distance);
+  const auto last = static_cast<int>(points);
+  for (int i = 0; i <= last; ++i) visit(low + i * distance);
   return distance;
 }
 
-double cumulant_of(const Mixture& mixture, double theta) {
+double cumulant_of(const Mixture& mixture, double theta, double log_tail) {
   if (mixture.q == 1) return theta * (theta + 1) / (2 * mixture.s * mixture.s);
-  // The integrand e^{-x^2/2s^2} r(x)^{1+theta} (forward; r^{-theta} backward) peaks within [0, 1 + theta].
+  // The integrand e^{-x^2/2s^2} r(x)^a, a = 1 + theta forward and -theta backward, peaks where x = a r'/r s^2, and
+  // r'/r s^2 = q e^u / (1 - q + q e^u) is at most 1, and for x < 0 at most what it is at 0.
   const double reach = 9 * mixture.s;
-  const double high = mixture.forward() ? 1 + theta + reach : reach;
-  const double low = mixture.forward() ? -reach : -reach - theta;
+  const double cut = mixture.s * tail_quantile(log_tail);
+  const double high = mixture.forward() ? 1 + std::min(theta + reach, cut) : reach;
+  const double share = mixture.q * std::exp(-0.5 / (mixture.s * mixture.s));
+  const double low = mixture.forward() ? -reach : -std::min(reach + theta * share / (1 - mixture.q + share), cut);
   double top = -kInfinity;
   double sum = 0;
   const double distance = trapezoid(mixture, low, high, [&](double x) {
@@ -118,16 +128,14 @@ struct Cut {
 };
 
 Cut cut_of(const Mixture& mixture, const Grid& grid) {
-  // Q(z) <= e^{-z^2/2} / 2, and P(X > 1 + s z) <= Q(z), P(X < -s z) <= Q(z).
-  const auto quantile = [](double log_mass) { return std::sqrt(std::max(0.0, -2 * log_mass)); };
+  // P(X > 1 + s z) <= Q(z), P(X < -s z) <= Q(z), and for q = 1 even P(X < 1 - s z) = Q(z).
   const double low = mixture.forward() ? grid.log_cut_low : grid.log_tail;
   const double high = mixture.forward() ? grid.log_tail : grid.log_cut_low;
   Cut cut{};
-  cut.x_low = -mixture.s * quantile(low);
-  cut.x_high = (mixture.forward() ? 1 : 0) + mixture.s * quantile(high);
+  cut.x_low = (mixture.q == 1 ? 1 : 0) - mixture.s * tail_quantile(low);
+  cut.x_high = (mixture.forward() ? 1 : 0) + mixture.s * tail_quantile(high);
   cut.first_cell = std::floor(mixture.log_ratio(cut.x_low) / grid.step);
   cut.end_cell = std::max(cut.first_cell + 1, std::ceil(mixture.log_ratio(cut.x_high) / grid.step));
-  cut.x_high = std::max(cut.x_low, mixture.point(cut.end_cell * grid.step));
   return cut;
 }
 
@@ -142,6 +150,7 @@ class Spreader {
   void integrate(double cell, double from, double to) {
     const double foot = cell * grid_.step;
     const double half = (to - from) / 2;
+    if (mixture_.s < 0.1 && vanishes(foot, from + half)) return;
     double all = 0;
     double up = 0;
     for (const auto& [node, weight] : normal::kGauss5) {
@@ -160,6 +169,11 @@ class Spreader {
   }
 
  private:
+  /// Between two far bumps every mass is below the smallest double, and would be added as 0.
+  bool vanishes(double foot, double x) const {
+    const double exponent = mixture_.log_density(x, mixture_.log_ratio(x)) + grid_.theta * foot - log_scale_;
+    return exponent < -1500 - 2 * std::abs(x) / mixture_.s;
+  }
   double& at(double index) { return out_.mass[static_cast<std::size_t>(static_cast<long long>(index) - out_.first)]; }
 
   const Mixture& mixture_;
@@ -175,19 +189,18 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
   const bool forward = mixture.forward();
   Masses out;
   out.first = static_cast<long long>(forward ? cut.first_cell : -cut.end_cell);
-  // One cell more: downwards losses are bounded by -ln(1-q), which may lie one grid point above the cut.
-  const double supremum = forward ? 0 : std::ceil(-std::log1p(-mixture.q) / grid.step);
-  const double last = forward ? cut.end_cell : std::max(-cut.first_cell, supremum);
-  out.mass.assign(static_cast<std::size_t>(last - static_cast<double>(out.first)) + 1, 0.0);
-  out.log_scale = cumulant_of(mixture, grid.theta);
-  out.log_infinite = forward ? mixture.log_above(cut.x_high) : -kInfinity;
+  out.mass.assign(static_cast<std::size_t>(cut.end_cell - cut.first_cell) + 1, 0.0);
+  out.log_scale = cumulant_of(mixture, grid.theta, grid.log_tail);
+  out.log_infinite = forward ? mixture.log_above(cut.x_high) : mixture.log_below(cut.x_low);
 
   Spreader spreader(mixture, grid, out.log_scale, out);
   // Around the bend of l(x) the integrand varies on the scale s^2, elsewhere on the scale s.
-  const double bend = mixture.point(0) - 40 * mixture.s * mixture.s;
+  const double bend = mixture.q == 1 ? kInfinity : 0.5 - 40 * mixture.s * mixture.s;
   double from = cut.x_low;
-  for (double i = cut.first_cell; i < cut.end_cell; ++i) {
-    const double end = i + 1 == cut.end_cell ? cut.x_high : std::max(from, mixture.point((i + 1) * grid.step));
+  const auto cells = static_cast<long long>(cut.end_cell - cut.first_cell);
+  for (long long cell = 0; cell < cells; ++cell) {
+    const double i = cut.first_cell + static_cast<double>(cell);
+    const double end = cell + 1 == cells ? cut.x_high : std::min(cut.x_high, mixture.point((i + 1) * grid.step));
     while (from < end) {
       const double longest = from < bend ? mixture.s / 2 : std::min(mixture.s / 2, mixture.s * mixture.s);
       const double to = std::min(end, std::max(from + longest, std::nextafter(from, kInfinity)));
@@ -195,12 +208,11 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
       from = to;
     }
   }
-  if (forward) {
+  // What was cut off below moves up to the nearest grid point that is not below it.
+  if (forward)
     spreader.put(cut.first_cell + 1, mixture.log_below(cut.x_low));
-  } else {
-    spreader.put(-cut.end_cell, mixture.log_above(cut.x_high));
-    spreader.put(last, mixture.log_below(cut.x_low));
-  }
+  else
+    spreader.put(-cut.end_cell + 1, mixture.log_above(cut.x_high));
   return out;
 }
 
@@ -242,11 +254,11 @@ Masses discretise_pure(const PureEvent& event, const Grid& grid) {
 
 }  // namespace
 
-double cumulant(const Mechanism& mechanism, Direction direction, double theta) {
+double cumulant(const Mechanism& mechanism, Direction direction, double theta, double log_tail) {
   if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return cumulant_of(*pure, theta);
   if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism))
-    return cumulant_of(mixture_of(*gaussian, direction), theta);
-  return cumulant_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), theta);
+    return cumulant_of(mixture_of(*gaussian, direction), theta, log_tail);
+  return cumulant_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), theta, log_tail);
 }
 
 double squared_scale(const Mechanism& mechanism, Direction direction) {
@@ -261,9 +273,12 @@ double squared_scale(const Mechanism& mechanism, Direction direction) {
 
 double cells(const Mechanism& mechanism, Direction direction, const Grid& grid) {
   if (const auto* pure = std::get_if<PureEvent>(&mechanism)) return 2 * pure->epsilon / grid.step + 2;
-  const Cut cut = std::holds_alternative<GaussianEvent>(mechanism)
-                      ? cut_of(mixture_of(std::get<GaussianEvent>(mechanism), direction), grid)
-                      : cut_of(mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction), grid);
+  const Mixture mixture = std::holds_alternative<GaussianEvent>(mechanism)
+                              ? mixture_of(std::get<GaussianEvent>(mechanism), direction)
+                              : mixture_of(std::get<PoissonGaussianEvent>(mechanism), direction);
+  const Cut cut = cut_of(mixture, grid);
+  constexpr double kLargestIndex = 1e15;
+  if (!(std::abs(cut.first_cell) < kLargestIndex && std::abs(cut.end_cell) < kLargestIndex)) return kInfinity;
   return cut.end_cell - cut.first_cell + 2;
 }
 

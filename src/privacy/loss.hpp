@@ -13,8 +13,9 @@ enum class Direction {
   kAdd,     ///< P = N(0, sigma^2), Q = (1-q) N(0, sigma^2) + q N(1, sigma^2)
 };
 
-/// ln E_P e^{theta L} for theta >= 0, accurate enough to choose a tilt (no bound rests on it).
-double cumulant(const Mechanism& mechanism, Direction direction, double theta);
+/// ln E_P e^{theta L} for theta >= 0, over outputs but the P-mass e^log_tail of largest loss, which `discretise` cuts
+/// off too. Accurate enough to choose a tilt; no bound rests on it.
+double cumulant(const Mechanism& mechanism, Direction direction, double theta, double log_tail);
 
 /// The square of the length on which the loss varies: its variance, but for a pure event never below min(eps, 1)^2.
 double squared_scale(const Mechanism& mechanism, Direction direction);
@@ -34,7 +35,7 @@ struct Masses {
   double log_infinite = 0;  ///< ln of the mass at infinite loss
 };
 
-/// How many cells `discretise` would fill.
+/// How many cells `discretise` would fill; infinity if a grid index would no longer be exact.
 double cells(const Mechanism& mechanism, Direction direction, const Grid& grid);
 
 /// A pair of laws on the grid that dominates the event's own (connect the dots).

@@ -34,7 +34,7 @@ class Merger {
   void add(const PrivacyEvent& event, double ladder) {
     const auto count = static_cast<double>(event.count);
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
-      squared_mu_ += gaussian->mu * gaussian->mu * count;
+      mu_ = std::hypot(mu_, gaussian->mu * std::sqrt(count)) * (1 + 4e-16);
     } else if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) {
       pure_[up(pure->epsilon, ladder)] += count;
     } else {
@@ -45,7 +45,7 @@ class Merger {
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }
   std::vector<Source> sources() const {
     std::vector<Source> out;
-    if (squared_mu_ > 0) out.push_back({GaussianEvent{std::sqrt(squared_mu_)}, 1});
+    if (mu_ > 0) out.push_back({GaussianEvent{mu_}, 1});
     for (const auto& [epsilon, count] : pure_) out.push_back({PureEvent{epsilon}, count});
     for (const auto& [key, count] : poisson_)
       out.push_back({PoissonGaussianEvent{std::get<0>(key), std::get<1>(key)}, count});
@@ -59,7 +59,7 @@ class Merger {
     return std::max(value, std::exp(std::ceil(std::log(value) / std::log(ladder)) * std::log(ladder)));
   }
 
-  double squared_mu_ = 0;
+  double mu_ = 0;
   std::map<double, double> pure_;
   std::map<std::tuple<double, double>, double> poisson_;
 };
@@ -76,19 +76,19 @@ std::vector<Source> merge(const std::vector<PrivacyEvent>& events) {
   return {};
 }
 
-double cumulant(const std::vector<Source>& sources, Direction direction, double theta) {
-  double sum = 0;
-  for (const Source& source : sources) sum += source.count * loss::cumulant(source.mechanism, direction, theta);
-  return sum;
-}
-
-/// The minimiser of a quasi-convex function of theta > 0, to a few percent: doubling, then golden sections.
+/// The minimiser of a quasi-convex function of theta > 0, to a few percent: halving or doubling, then golden sections.
 double best_tilt(double start, double floor, const std::function<double(double)>& value) {
   double theta = start;
   double here = value(theta);
+  for (int halvings = 0; halvings < 60; ++halvings) {
+    const double next = value(theta / 2);
+    if (!(next < here)) break;
+    theta /= 2;
+    here = next;
+  }
   for (int doublings = 0; doublings < 60; ++doublings) {
     const double next = value(2 * theta);
-    if (!(next < here - 1e-9 * std::abs(here)) || !(here > floor)) break;
+    if (!(next < here - 0.01 * std::abs(here)) || !(here > floor)) break;
     theta *= 2;
     here = next;
   }
@@ -131,6 +131,15 @@ struct Job {
     }
     total_scale = std::sqrt(squared);
   }
+  /// ln of the mass of one answer that may count as infinite loss: e^-14 of delta, shared among all answers.
+  double log_tail(double log_delta) const { return std::max(log_delta, kLowestLogDelta) - 14 - std::log(answers); }
+  double cumulant(double theta, double log_delta) const {
+    double sum = 0;
+    for (const Source& source : sources)
+      sum += source.count * loss::cumulant(source.mechanism, direction, theta, log_tail(log_delta));
+    return sum;
+  }
+  double first_tilt() const { return 1e-3 / std::max(total_scale, 1e-150); }
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
@@ -147,67 +156,86 @@ double aligned(const Job& job, double wanted) {
   return epsilon >= wanted ? epsilon / std::ceil(epsilon / wanted) : wanted;
 }
 
-std::optional<Composition> compose(const Job& job, double theta, double log_delta, double step, double most_points,
-                                   double& points_wanted) {
+std::optional<Composition> compose(const Job& job, double theta, double log_delta, double step, double& points_wanted) {
   points_wanted = 0;
   Grid grid{.step = aligned(job, step), .theta = theta, .log_tail = 0, .log_cut_low = 0};
-  const double log_answers = std::log(job.answers);
-  grid.log_tail = std::max(log_delta, kLowestLogDelta) - 20 - log_answers;
-  grid.log_cut_low = -32 - log_answers;
-  for (int attempt = 0; attempt < 3; ++attempt) {
+  grid.log_tail = job.log_tail(log_delta);
+  grid.log_cut_low = -32 - std::log(job.answers);
+  for (int attempt = 0; attempt < 5; ++attempt) {
     double cells = 0;
     for (const Source& source : job.sources)
       cells = std::max(cells, loss::cells(source.mechanism, job.direction, grid));
     if (!std::isfinite(cells)) return std::nullopt;
     if (cells <= kMostCells) break;
+    if (attempt == 4) return std::nullopt;
     grid.step = aligned(job, grid.step * 1.1 * cells / kMostCells);
   }
   grid.theta = std::min(theta, 30 / grid.step);
-  return Composition::of(job.sources, job.direction, grid, most_points, points_wanted);
+  return Composition::of(job.sources, job.direction, grid, kMostPoints, points_wanted);
 }
 
-/// Composes at the finest step that the budget of points allows.
+/// Composes at the finest step, not above `finest`, that the budget of points allows.
 std::optional<Composition> compose_within_budget(const Job& job, double theta, double log_delta, double finest) {
-  const auto bounded = [](double step) { return std::clamp(step, kSmallestStep, kLargestStep); };
-  double points = 0;
-  const double fine = bounded(std::min(kFineStep * job.event_scale(), finest));
-  if (auto out = compose(job, theta, log_delta, fine, kFewPoints, points)) return out;
-  double step = std::max(fine, bounded(kCoarseStep * job.event_scale()));
-  step = std::min(step, fine * std::max(1.0, points / kFewPoints));
-  for (int attempt = 0; attempt < 6; ++attempt) {
-    if (auto out = compose(job, theta, log_delta, step, kMostPoints, points)) return out;
+  // A window takes about 18 standard deviations.
+  const double fraction =
+      std::clamp(kFineStep * (18 * std::sqrt(job.answers) / kFineStep) / kFewPoints, kFineStep, kCoarseStep);
+  double step = std::min(fraction * job.event_scale(), std::max(finest, 18 * job.total_scale / kFewPoints));
+  step = std::clamp(step, kSmallestStep, kLargestStep);
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    double points = 0;
+    if (auto out = compose(job, theta, log_delta, step, points)) return out;
     if (points == 0 || !std::isfinite(points)) return std::nullopt;
     step *= 1.2 * std::max(1.0, points / kMostPoints);
   }
   return std::nullopt;
 }
 
+/// ln delta <= K(theta) + g(theta) - theta eps with g = theta ln theta - (1 + theta) ln(1 + theta), for every theta > 0
+/// (zcdp.proof.md, with alpha = 1 + theta).
+double log_bound(const Job& job, double theta, double log_delta) {
+  return job.cumulant(theta, log_delta) - theta * std::log1p(1 / theta) - std::log1p(theta);
+}
+
+/// The tilts for a wanted epsilon and a wanted delta; `log_delta` says in both cases which tail is cut off.
+double tilt_for_epsilon(const Job& job, double start, double epsilon, double log_delta) {
+  return best_tilt(start, kLowestLogDelta,
+                   [&](double theta) { return log_bound(job, theta, log_delta) - theta * epsilon; });
+}
+double tilt_for_delta(const Job& job, double start, double log_delta) {
+  return best_tilt(start, -kInfinity,
+                   [&](double theta) { return (log_bound(job, theta, log_delta) - log_delta) / theta; });
+}
+
 double epsilon_one_way(const std::vector<Source>& sources, Direction direction, double log_delta) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return kInfinity;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  // Chernoff: eps = (K(theta) - ln delta) / theta
-  const double theta =
-      best_tilt(start, -kInfinity, [&](double t) { return (cumulant(sources, direction, t) - log_delta) / t; });
+  const double theta = tilt_for_delta(job, job.first_tilt(), log_delta);
   const auto first = compose_within_budget(job, theta, log_delta, kInfinity);
   if (!first) return kInfinity;
   const double rough = first->epsilon(log_delta);
-  // An epsilon of few grid steps is refined: linear interpolation over a step is then no longer negligible.
+  if (!(rough > 0 && std::isfinite(rough))) return rough;
+  // Once more if the tilt was not the one for this epsilon, or if epsilon is so few grid steps that linear
+  // interpolation over a step is no longer negligible. Both results are valid.
   constexpr double kStepsPerEpsilon = 400;
-  if (!(rough > 0) || std::min(kLargestStep, kFineStep * job.event_scale()) * kStepsPerEpsilon / 2 < rough)
-    return rough;
-  const auto second = compose_within_budget(job, theta, log_delta, rough / kStepsPerEpsilon);
+  const double finest = rough / kStepsPerEpsilon;
+  const double better = tilt_for_epsilon(job, theta, rough, log_delta);
+  const bool steps_suffice = std::min(kLargestStep, kFineStep * job.event_scale()) < 2 * finest;
+  if (steps_suffice && std::abs(std::log(better / theta)) < 0.3) return rough;
+  const auto second = compose_within_budget(job, better, log_delta, finest);
   return second ? std::min(rough, second->epsilon(log_delta)) : rough;
 }
 
 double log_delta_one_way(const std::vector<Source>& sources, Direction direction, double epsilon) {
   const Job job(sources, direction);
   if (!std::isfinite(job.total_scale)) return 0;
-  const double start = 1e-3 / std::max(job.total_scale, 1e-150);
-  const auto exponent = [&](double t) { return cumulant(sources, direction, t) - t * epsilon; };
-  const double theta = exponent(start) < 0 ? best_tilt(start, kLowestLogDelta, exponent) : 0;
-  const auto composed =
-      compose_within_budget(job, theta, std::min(0.0, exponent(theta)) - 12, epsilon > 0 ? epsilon / 200 : kInfinity);
+  // Which tail is cut off depends on delta, which is estimated first without a cut, then with one.
+  double theta = job.first_tilt();
+  double estimate = kLowestLogDelta;
+  for (int pass = 0; pass < 2; ++pass) {
+    theta = tilt_for_epsilon(job, theta, epsilon, estimate);
+    estimate = std::min(0.0, log_bound(job, theta, estimate) - theta * epsilon) - 12;
+  }
+  const auto composed = compose_within_budget(job, theta, estimate, epsilon > 0 ? epsilon / 200 : kInfinity);
   return composed ? composed->log_delta(epsilon) : 0;
 }
 

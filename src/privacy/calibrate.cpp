@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "eigenveil/privacy/accountant.hpp"
+#include "eigenveil/privacy/gaussian_dp.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr double kNearEnough = 0.9995;  // of the budget
+constexpr double kAim = 0.99975;        // where interpolation aims, between that and the budget
+
+struct Scaler {
+  double s;
+  Mechanism operator()(const GaussianEvent& event) const { return GaussianEvent{event.mu * s}; }
+  Mechanism operator()(const PureEvent& event) const { return PureEvent{event.epsilon * s}; }
+  Mechanism operator()(const PoissonGaussianEvent& event) const {
+    return PoissonGaussianEvent{event.q, event.sigma / s};
+  }
+};
+
+PrivacyPlan scaled(const PrivacyPlan& shape, double s) {
+  PrivacyPlan plan = shape;
+  for (PrivacyEvent& event : plan.events) event.mechanism = std::visit(Scaler{s}, event.mechanism);
+  return plan;
+}
+
+/// The squared loss of a plan at scale 1, as if every answer were Gaussian: a first guess rests on it.
+struct Weight {
+  double operator()(const GaussianEvent& event) const { return event.mu; }
+  double operator()(const PureEvent& event) const { return event.epsilon; }
+  double operator()(const PoissonGaussianEvent& event) const { return event.q / event.sigma; }
+};
+
+/// Without any noise a Poisson sample still hides a row that is never drawn: delta(eps) <= 1 - prod (1-q)^count.
+bool delta_covers(const PrivacyPlan& shape, Delta delta) {
+  double log_never_drawn = 0;
+  for (const PrivacyEvent& event : shape.events) {
+    const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism);
+    if (poisson == nullptr) return false;
+    log_never_drawn += static_cast<double>(event.count) * std::log1p(-poisson->q);
+  }
+  return -std::expm1(log_never_drawn) <= delta.value();
+}
+
+Result<double> first_guess(const PrivacyPlan& shape, Epsilon epsilon, Delta delta) {
+  if (shape.events.empty()) return usage_error("A plan without events has no noise to calibrate");
+  double weight = 0;
+  for (const PrivacyEvent& event : shape.events) {
+    EIGENVEIL_TRY(validate(event));
+    weight = std::hypot(weight, std::visit(Weight{}, event.mechanism) * std::sqrt(static_cast<double>(event.count)));
+  }
+  if (delta_covers(shape, delta))
+    return usage_error(fmt::format(
+        "Delta {} covers the chance that a row is drawn at all, so every noise scale fits; choose a smaller delta",
+        delta.value()));
+  const double s = gaussian_mu(epsilon, delta) / weight;
+  if (std::isfinite(s) && s > 0) return s;
+  return usage_error("The weights of a plan must be finite and not all vanishing, or no noise scale fits the budget");
+}
+
+/// A scale, the epsilon certified for it, and the two ends between which the budget lies.
+struct Trial {
+  double log_scale;
+  double epsilon;
+};
+
+class Search {
+ public:
+  Search(const PrivacyPlan& shape, Epsilon budget, Delta delta, Accounting accounting)
+      : shape_(shape), budget_(budget.value()), delta_(delta), accounting_(accounting) {}
+
+  /// The largest scale, nearly, whose certified epsilon is within the budget.
+  Result<double> run(double guess) {
+    Status bracketed = bracket(std::log(guess));
+    if (!bracketed) return bracketed.error();
+    for (int step = 0; step < 100 && fits_.epsilon < kNearEnough * budget_; ++step) {
+      const double width = exceeds_.log_scale - fits_.log_scale;
+      if (width < 1e-12) break;  // epsilon jumps over the budget here
+      EIGENVEIL_TRY(try_at(fits_.log_scale + width * share(step)));
+    }
+    return std::exp(fits_.log_scale);
+  }
+
+ private:
+  Status try_at(double log_scale) {
+    const auto epsilon = epsilon_of(scaled(shape_, std::exp(log_scale)).events, delta_, accounting_);
+    if (!epsilon) return epsilon.error();
+    (*epsilon <= budget_ ? fits_ : exceeds_) = {log_scale, *epsilon};
+    (*epsilon <= budget_ ? has_fit_ : has_excess_) = true;
+    return {};
+  }
+
+  Status bracket(double log_guess) {
+    EIGENVEIL_TRY(try_at(log_guess));
+    for (double stride = 0.05; !(has_fit_ && has_excess_); stride *= 2) {
+      if (stride > 60)
+        return usage_error(fmt::format("No noise scale reaches epsilon {} at delta {}: {}", budget_, delta_.value(),
+                                       has_fit_
+                                           ? "the delta alone already covers the whole plan; choose a smaller delta"
+                                           : "even the largest noise exceeds it; choose a larger epsilon or delta"));
+      EIGENVEIL_TRY(try_at(has_fit_ ? fits_.log_scale + stride : exceeds_.log_scale - stride));
+    }
+    return {};
+  }
+
+  /// How far to go from the fitting end: where ln epsilon, interpolated in ln s, is the aim; every third step halves.
+  double share(int step) const {
+    if (step % 3 == 2 || !(fits_.epsilon > 0) || !std::isfinite(exceeds_.epsilon)) return 0.5;
+    const double whole = std::log(exceeds_.epsilon / fits_.epsilon);
+    return std::clamp(std::log(kAim * budget_ / fits_.epsilon) / whole, 0.02, 0.98);
+  }
+
+  const PrivacyPlan& shape_;
+  double budget_;
+  Delta delta_;
+  Accounting accounting_;
+  Trial fits_{};
+  Trial exceeds_{};
+  bool has_fit_ = false;
+  bool has_excess_ = false;
+};
+
+}  // namespace
+
+Result<PrivacyPlan> calibrate(const PrivacyPlan& shape, Epsilon epsilon, Delta delta, Accounting accounting) {
+  const auto guess = first_guess(shape, epsilon, delta);
+  if (!guess) return guess.error();
+  const auto scale = Search(shape, epsilon, delta, accounting).run(*guess);
+  if (!scale) return scale.error();
+  PrivacyPlan plan = scaled(shape, *scale);
+  // What is handed out is what was certified, once more.
+  const auto certified = epsilon_of(plan.events, delta, accounting);
+  if (!certified) return certified.error();
+  if (!(*certified <= epsilon.value()))
+    return internal_error(
+        fmt::format("The calibrated plan has epsilon {}, above the budget {}", *certified, epsilon.value()));
+  return plan;
+}
+
+}  // namespace eigenveil
