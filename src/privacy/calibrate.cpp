@@ -57,7 +57,8 @@ Result<double> first_guess(const PrivacyPlan& shape, Epsilon epsilon, Delta delt
     return usage_error(fmt::format(
         "Delta {} covers the chance that a row is drawn at all, so every noise scale fits; choose a smaller delta",
         delta.value()));
-  const double s = gaussian_mu(epsilon, delta) / weight;
+  // A hair less, so that rounding in the weights does not push a Gaussian plan, whose guess is exact, over the budget.
+  const double s = gaussian_mu(epsilon, delta) / weight * (1 - 1e-12);
   if (std::isfinite(s) && s > 0) return s;
   return usage_error("The weights of a plan must be finite and not all vanishing, or no noise scale fits the budget");
 }

@@ -120,7 +120,7 @@ class BadInput(AppTest):
         for ledger in ("notes.txt", "d.npy/ledger.db", "/proc/ledger.db"):
             with self.subTest(ledger):
                 args = ["pca", "d.npy", "--range", "0:1", "--components", "1", *BUDGET_FLAGS, "--ledger", ledger]
-                done = self.run_program(*args, "--out", "model.npz", expect=5)
+                done = self.run_program(*args, "--out", "model.npz", expect=BAD_INPUT)
                 self.assertIn(ledger.split("/")[-1], done.stderr)
                 self.assertNotIn("model.npz", self.files())
 
