@@ -37,6 +37,8 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
+  // clang-tidy does not see that the index of the variant was asked for
+  // NOLINTBEGIN(clang-analyzer-core.*)
   T& value() & { return assert(ok()), *std::get_if<0>(&state_); }
   const T& value() const& { return assert(ok()), *std::get_if<0>(&state_); }
   T&& value() && { return assert(ok()), std::move(*std::get_if<0>(&state_)); }
@@ -46,7 +48,8 @@ class [[nodiscard]] Result {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const { return assert(!ok()), *std::get_if<1>(&state_); }  // NOLINT(clang-analyzer-core*)
+  const Error& error() const { return assert(!ok()), *std::get_if<1>(&state_); }
+  // NOLINTEND(clang-analyzer-core.*)
 
  private:
   std::variant<T, Error> state_;
