@@ -43,9 +43,7 @@ TEST_F(Csv, AFirstRowOfNumbersAndMissingValuesIsNoHeader) {
 
 TEST_F(Csv, LineEndsMayBeLfCrlfOrCrAndTheLastMayBeMissing) {
   for (const char* text : {"a,b\n1,2\n3,4", "a,b\r\n1,2\r\n3,4\r\n", "a,b\r1,2\r3,4\r", "a,b\r\n1,2\r\n3,4",
-                           "\xef\xbb\xbf"
-                           "a,b\n1,2\n3,4\n",
-                           "\n\na,b\n\n1,2\n  \n3,4\n\n\n"}) {
+                           "\xef\xbb\xbf\x61,b\n1,2\n3,4\n", "\n\na,b\n\n1,2\n  \n3,4\n\n\n"}) {
     const Table table = must_read(csv(text));
     EXPECT_THAT(table.columns, ElementsAre("a", "b")) << text;
     EXPECT_THAT(table.values, ElementsAre(1, 2, 3, 4)) << text;

@@ -59,7 +59,7 @@ TEST_F(Hdf5, EveryNumericTypeIsRead) {
 }
 
 TEST_F(Hdf5, ContiguousChunkedAndPackedLayoutsAreTheSame) {
-  const std::vector<double> values = counting(50'000 * 7);
+  const std::vector<double> values = counting(std::size_t{50'000} * 7);
   write_set(dir_.file("a.h5"), "x", {50'000, 7}, values);
   write_set(dir_.file("b.h5"), "x", {50'000, 7}, values, {.chunk = {1000, 3}});
   write_set(dir_.file("c.h5"), "x", {50'000, 7}, values, {.chunk = {40'000, 7}, .pack = true});

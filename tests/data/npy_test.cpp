@@ -137,8 +137,8 @@ np.savez('none.npz')
 np.savez('cube.npz', x=a.reshape(2, 100, 10))
 np.save('object.npy', np.array([1, 'a', None], dtype=object), allow_pickle=True)
 )"));
-  std::vector<double> wanted;
-  for (int i = 0; i < 2000; ++i) wanted.push_back(i / 7.0);
+  std::vector<double> wanted(2000);
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = static_cast<double>(i) / 7.0;
   EXPECT_EQ(must_read(dir_.file("c.npy"), {}, 33).values, wanted);
   EXPECT_EQ(must_read(dir_.file("one.npz"), {}, 33).values, wanted);
   EXPECT_EQ(must_read(dir_.file("packed.npz"), {}, 33).values, wanted);

@@ -96,13 +96,14 @@ std::size_t memory_of_reading(const std::string& path) {
 // 100 columns x 1000 rows of doubles are 0.8 MB a batch; the files have 40 MB and more.
 TEST(Source, MemoryDoesNotGrowWithTheFile) {
   const TempDir dir;
-  const std::string megabytes(std::size_t{40} << 20, '\0');
-  dir.write_file("c.npy", npy("<f4", "(102400, 102)", megabytes.substr(0, 102400 * 102 * 4)));
-  dir.write_file("f.npy", npy("<f4", "(102400, 102)", megabytes.substr(0, 102400 * 102 * 4), true));
+  constexpr std::size_t kBytes = std::size_t{102'400} * 102 * sizeof(float);
+  const std::string zeros(kBytes, '\0');
+  dir.write_file("c.npy", npy("<f4", "(102400, 102)", zeros));
+  dir.write_file("f.npy", npy("<f4", "(102400, 102)", zeros, true));
   std::string row;
   for (int i = 0; i < 100; ++i) row += i == 0 ? "0.125" : ",0.125";
   std::string text;
-  while (text.size() < megabytes.size()) text += row + "\n";
+  while (text.size() < kBytes) text += row + "\n";
   dir.write_file("t.csv", text);
   dir.write_file("t.csv.gz", gzip(text));
   for (const char* name : {"c.npy", "f.npy", "t.csv", "t.csv.gz"}) {
