@@ -58,7 +58,8 @@ int run(const AccountFlags& flags) {
 Command account_command(CLI::App& program) {
   auto* app = program.add_subcommand("account", "What a list of noisy answers costs in epsilon and delta");
   auto flags = std::make_shared<AccountFlags>();
-  app->add_option("--event", flags->events, "gaussian:mu=M, pure:epsilon=E or poisson-gaussian:q=Q,sigma=S; count=N repeats")
+  app->add_option("--event", flags->events,
+                  "gaussian:mu=M, pure:epsilon=E or poisson-gaussian:q=Q,sigma=S; count=N repeats")
       ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -13,7 +13,8 @@ constexpr const char* kImages = "/usr/share/datasets/fashion-mnist/train-images-
 
 int run(const std::string& images, const std::string& folder, const OutputFlags& output) {
   if (!std::filesystem::exists(images))
-    return fail(bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
+    return fail(
+        bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return fail(usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message())));
@@ -31,11 +32,12 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   job.rows.row_bound = *RowBound::of(20);
   job.privacy.ledger = folder + "/ledger.db";
   if (!output.quiet)
-    fmt::print(stderr,
-               "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
-               "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 8 --epsilon 1 "
-               "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
-               images, job.out, job.report, job.privacy.ledger);
+    fmt::print(
+        stderr,
+        "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
+        "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 8 --epsilon 1 "
+        "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
+        images, job.out, job.report, job.privacy.ledger);
   auto outcome = [&] {
     Terminal terminal(output.quiet);
     return run_pca(job, terminal);

@@ -24,10 +24,14 @@ Result<Ledger> open(const LedgerFlags& flags) {
 
 nlohmann::json to_json(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
-  nlohmann::json object = {{"name", budget.name},       {"adjacency", name(budget.adjacency)},
-                           {"unit", budget.unit},       {"created", status.created},
-                           {"filter", status.filter},   {"spent_epsilon", status.spent_epsilon},
-                           {"delta", status.spent_delta}, {"remaining", status.remaining},
+  nlohmann::json object = {{"name", budget.name},
+                           {"adjacency", name(budget.adjacency)},
+                           {"unit", budget.unit},
+                           {"created", status.created},
+                           {"filter", status.filter},
+                           {"spent_epsilon", status.spent_epsilon},
+                           {"delta", status.spent_delta},
+                           {"remaining", status.remaining},
                            {"reservations", nlohmann::json::array()}};
   if (budget.limit) {
     object["epsilon"] = budget.limit->epsilon.value();
@@ -49,7 +53,8 @@ void show_words(const DatasetStatus& status) {
     fmt::print("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
                budget.limit->delta.value(), name(budget.adjacency), budget.unit);
   else
-    fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+    fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency),
+               budget.unit);
   fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
   fmt::print("  remaining  {}\n", status.remaining);
 }
@@ -66,14 +71,14 @@ int create(const LedgerFlags& flags) {
   const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit};
   if (const Status created = ledger->create(budget); !created) return fail(created.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"name", flags.name},
-                                       {"epsilon", flags.epsilon},
-                                       {"delta", flags.delta},
-                                       {"adjacency", flags.adjacency}})
-                           .dump());
+    fmt::print(
+        "{}\n",
+        nlohmann::json(
+            {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}})
+            .dump());
   else
-    fmt::print("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
-               flags.adjacency);
+    fmt::print("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon,
+               flags.delta, flags.adjacency);
   return 0;
 }
 
@@ -88,7 +93,8 @@ int list(const LedgerFlags& flags) {
     fmt::print("{}\n", object.dump());
     return 0;
   }
-  if (statuses->empty()) fmt::print("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
+  if (statuses->empty())
+    fmt::print("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
   for (const DatasetStatus& status : *statuses) show_words(status);
   return 0;
 }
@@ -119,8 +125,8 @@ int release_unused(const LedgerFlags& flags) {
   if (flags.json)
     fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"returned", *returned}}).dump());
   else
-    fmt::print("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
-               flags.name);
+    fmt::print("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned,
+               *returned == 1 ? "" : "s", flags.name);
   return 0;
 }
 

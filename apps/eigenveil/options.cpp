@@ -41,7 +41,8 @@ void SourceFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str()
       ->group("Rows");
-  app.add_option("--delimiter", delimiter, "CSV delimiter, one character or 'tab'; found out by default")->group("Rows");
+  app.add_option("--delimiter", delimiter, "CSV delimiter, one character or 'tab'; found out by default")
+      ->group("Rows");
   app.add_option("--member", member, "Array inside an NPZ file, or data set inside an HDF5 file")->group("Rows");
 }
 
@@ -109,7 +110,8 @@ void PrivacyFlags::add_to(CLI::App& app) {
   app.add_option("--delta", delta, "Probability that epsilon does not hold; below 1 / number of rows")
       ->required()
       ->group("Privacy");
-  app.add_option("--adjacency", adjacency, "What is protected: replace-one row, or add-remove-one (hides the row count)")
+  app.add_option("--adjacency", adjacency,
+                 "What is protected: replace-one row, or add-remove-one (hides the row count)")
       ->capture_default_str()
       ->group("Privacy");
   app.add_option("--accounting", accounting, "tight, or zcdp (rests on the discrete law's own theorem, a bit looser)")
@@ -130,7 +132,8 @@ Result<PrivacyOptions> PrivacyFlags::options() const {
   if (!d) return d.error();
   const auto a = adjacency_from_name(adjacency);
   if (!a) return a.error();
-  if (no_ledger && !dataset.empty()) return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
+  if (no_ledger && !dataset.empty())
+    return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
   PrivacyOptions options{*e, *d, *a};
   options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
   options.use_ledger = !no_ledger;
@@ -140,11 +143,14 @@ Result<PrivacyOptions> PrivacyFlags::options() const {
 }
 
 void RunFlags::add_to(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads; default: as many as cores")->check(CLI::Range(1, 1024))->group("Running");
+  app.add_option("--threads", threads, "Threads; default: as many as cores")
+      ->check(CLI::Range(1, 1024))
+      ->group("Running");
   app.add_option("--memory", memory, "Memory to stay within; rows beyond it wait in an unnamed temporary file")
       ->capture_default_str()
       ->group("Running");
-  app.add_option("--insecure-seed", insecure_seed, "Repeatable noise, for tests only: the release is stamped NOT PRIVATE")
+  app.add_option("--insecure-seed", insecure_seed,
+                 "Repeatable noise, for tests only: the release is stamped NOT PRIVATE")
       ->group("Running");
 }
 
@@ -165,7 +171,8 @@ Result<RunOptions> RunFlags::options() const {
 void OutputFlags::add_to(CLI::App& app) {
   app.add_option("--out", out, "Model file to write")->capture_default_str()->group("Output");
   app.add_option("--report", report, "HTML report to write")->group("Output");
-  app.add_option("--image-shape", image_shape, "Draw components as images in the report: HEIGHTxWIDTH")->group("Output");
+  app.add_option("--image-shape", image_shape, "Draw components as images in the report: HEIGHTxWIDTH")
+      ->group("Output");
   app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there")->group("Output");
   app.add_flag("--quiet", quiet, "No progress on stderr")->group("Output");
   app.add_flag("--diagnostics", diagnostics, "Show the operator how many rows were clipped (not private: do not share)")

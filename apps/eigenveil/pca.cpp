@@ -24,8 +24,7 @@ Result<PcaJob> job_from(const PcaFlags& flags) {
   if (!run) return run.error();
   auto report = flags.output.report_options();
   if (!report) return report.error();
-  return PcaJob{*std::move(rows), *privacy,          *run,   flags.components, flags.output.out,
-                flags.output.report, *report};
+  return PcaJob{*std::move(rows), *privacy, *run, flags.components, flags.output.out, flags.output.report, *report};
 }
 
 int run(const PcaFlags& flags) {
@@ -51,9 +50,10 @@ void show_json(const PcaJob& job, const Model& model) {
 void show_words(const PcaJob& job, const Model& model) {
   const auto& manifest = model.manifest;
   const Matrix& eigenvalues = *model.array("eigenvalues");
-  const std::string rows = manifest.contains("rows")
-                               ? with_commas(manifest["rows"].get<std::size_t>()) + " rows"
-                               : "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
+  const std::string rows =
+      manifest.contains("rows")
+          ? with_commas(manifest["rows"].get<std::size_t>()) + " rows"
+          : "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
   fmt::print("Released {} principal component{} of {} and {} columns, by method {}.\n\n", job.components,
              job.components == 1 ? "" : "s", rows, with_commas(manifest["features"].size()),
              manifest["method"].get<std::string>());
@@ -100,7 +100,8 @@ Command pca_command(CLI::App& program) {
   flags->output.add_to(*app);
   flags->run.add_to(*app);
   app->footer(
-      "\nExample:\n  eigenveil pca images.idx.gz --range 0:255 --components 10 --epsilon 1 --delta 1e-6 --center private "
+      "\nExample:\n  eigenveil pca images.idx.gz --range 0:255 --components 10 --epsilon 1 --delta 1e-6 --center "
+      "private "
       "\\\n      --report report.html --image-shape 28x28\n"
       "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
   return {app, [flags] { return run(*flags); }};

@@ -31,7 +31,8 @@ Command schema_command(CLI::App& program) {
             }
             const Status written = write_text_file(flags->out, *text);
             if (!written) return fail(written.error());
-            fmt::print("Wrote {}. Fill in the bounds: they are published, so take them from public knowledge.\n", flags->out);
+            fmt::print("Wrote {}. Fill in the bounds: they are published, so take them from public knowledge.\n",
+                       flags->out);
             return 0;
           }};
 }

@@ -108,8 +108,8 @@ Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const Source
   if (zip_stat_index(archive->get(), member->index, 0, &info) == 0 && (info.valid & ZIP_STAT_SIZE) != 0)
     opened = zip_fopen_index(archive->get(), member->index, 0);
   if (opened == nullptr)
-    return bad_input(
-        fmt::format("{}: array {} cannot be unpacked ({})", path, in_quotes(member->name), zip_strerror(archive->get())));
+    return bad_input(fmt::format("{}: array {} cannot be unpacked ({})", path, in_quotes(member->name),
+                                 zip_strerror(archive->get())));
   auto stream = std::make_unique<MemberStream>(std::move(*archive), opened, info.size,
                                                fmt::format("{} (array {})", path, in_quotes(member->name)));
   const Result<NpyHeader> header = read_npy_header(*stream);

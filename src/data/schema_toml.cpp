@@ -35,7 +35,8 @@ class SchemaReader {
   Result<Schema> read(const toml::table& root) {
     for (const auto& [key, node] : root)
       if (key != "column")
-        return wrong(node, fmt::format("unknown key {}; a schema is a list of [[column]] tables", in_quotes(key.str())));
+        return wrong(node,
+                     fmt::format("unknown key {}; a schema is a list of [[column]] tables", in_quotes(key.str())));
     const toml::array* tables = root["column"].as_array();
     if (tables == nullptr || tables->empty())
       return bad_input(fmt::format("{}: has no columns; write one [[column]] table a column", path_));
@@ -64,7 +65,8 @@ class SchemaReader {
     if (!name) return wrong(table, "this column has no name; write name = \"...\" in quotes");
     const auto kind = table["kind"].value_exact<std::string>();
     if (!kind || (*kind != "numeric" && *kind != "categorical"))
-      return wrong(table, fmt::format("column {}: write kind = \"numeric\" or kind = \"categorical\"", in_quotes(*name)));
+      return wrong(table,
+                   fmt::format("column {}: write kind = \"numeric\" or kind = \"categorical\"", in_quotes(*name)));
     Result<ColumnSpec> spec = *kind == "numeric" ? numeric(table, *name) : categorical(table, *name);
     if (!spec.ok()) return spec;
     if (const auto problem = data::problem_of(*spec))

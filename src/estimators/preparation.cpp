@@ -36,7 +36,8 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 
 Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& options) {
   const RowsShape shape = oracle.shape();
-  Preparation result{static_cast<double>(shape.rows.value_or(0)), Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
+  Preparation result{static_cast<double>(shape.rows.value_or(0)),
+                     Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
   auto event = plan.events.begin();
   if (counts_rows(shape.adjacency)) {
     const auto count = oracle.ask(event->label, ClassCounts{1}, mu_of(*event));

@@ -72,7 +72,8 @@ Status check(const GenerateOptions& options) {
   if (sparse && options.sparsity > options.columns)
     return usage_error(fmt::format("--sparsity {} is more than --columns {}", options.sparsity, options.columns));
   if (!(options.gap >= 1) || !std::isfinite(options.gap)) return usage_error("--gap must be finite and at least 1");
-  if (!(options.spike >= 0) || !std::isfinite(options.spike)) return usage_error("--spike must be finite, not negative");
+  if (!(options.spike >= 0) || !std::isfinite(options.spike))
+    return usage_error("--spike must be finite, not negative");
   if (!(options.noise_variance >= 0) || !std::isfinite(options.noise_variance))
     return usage_error("--noise-variance must be finite and not negative");
   if (!options.out.ends_with(".npy")) return usage_error("--out must end in .npy");

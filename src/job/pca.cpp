@@ -75,8 +75,8 @@ Result<std::size_t> check_shape(const PcaJob& job) {
   if (!opened) return opened.error();
   const std::size_t d = opened->map.features();
   if (job.components > d)
-    return bad_input(fmt::format("{}: has {} columns, so --components {} is too many; ask for at most {}", job.rows.data, d,
-                                 job.components, d));
+    return bad_input(fmt::format("{}: has {} columns, so --components {} is too many; ask for at most {}",
+                                 job.rows.data, d, job.components, d));
   const auto shape = job.report_options.image_shape;
   if (shape && shape->height * shape->width != d)
     return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,

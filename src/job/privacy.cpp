@@ -11,7 +11,8 @@ namespace {
 /// Tells the observer about every ask, and passes it on.
 class ObservedOracle final : public Oracle {
  public:
-  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer) : oracle_(std::move(oracle)), observer_(observer) {}
+  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer)
+      : oracle_(std::move(oracle)), observer_(observer) {}
 
   RowsShape shape() const override { return oracle_->shape(); }
   bool complete() const override { return oracle_->complete(); }
@@ -76,10 +77,10 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
 
   auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
   const bool secure = random.secure();
-  auto local = std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, *std::move(reservation),
-                                             std::move(random));
-  return ChargedOracle{std::make_unique<ObservedOracle>(std::move(local), observer), *std::move(plan), *certified, secure,
-                       dataset};
+  auto local =
+      std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, *std::move(reservation), std::move(random));
+  return ChargedOracle{std::make_unique<ObservedOracle>(std::move(local), observer), *std::move(plan), *certified,
+                       secure, dataset};
 }
 
 std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
@@ -89,7 +90,8 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
   const double epsilon = privacy.epsilon.value();
   return fmt::format(
       "This release is ({:g}, {:g})-differentially private when {}. Even someone who knows every other row and "
-      "all of this software can change their odds about any one row by at most a factor e^{:g} = {:.3g} through it, except "
+      "all of this software can change their odds about any one row by at most a factor e^{:g} = {:.3g} through it, "
+      "except "
       "with probability {:g}. {}",
       epsilon, privacy.delta.value(),
       privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"

@@ -54,8 +54,8 @@ Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const s
         chosen = &range;
     if (chosen == nullptr)
       return usage_error(fmt::format(
-          "column '{}' has no range: add --range '{}=LO:HI' with public bounds, or --range LO:HI for all columns", column,
-          column));
+          "column '{}' has no range: add --range '{}=LO:HI' with public bounds, or --range LO:HI for all columns",
+          column, column));
     schema.columns.push_back({column, chosen->bounds});
   }
   return schema;
@@ -128,7 +128,8 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - kProgram - reserved;
   bounding.threads = thread_count(run);
-  auto rows = BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
+  auto rows =
+      BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
   if (!rows) {
     Error error = rows.error();
     if (error.code == ErrorCode::kBadInput && error.message.find(options.data) == std::string::npos)

@@ -34,8 +34,7 @@ Matrix to_matrix(const PrivateSum& sum, double unit) {
   for (Eigen::Index j = 0; j < columns; ++j)
     for (Eigen::Index i = sum.layout == PrivateSum::Layout::kPlain ? 0 : j; i < rows; ++i)
       result(i, j) = static_cast<double>(*value++) * unit;
-  if (sum.layout == PrivateSum::Layout::kSymmetric)
-    result.triangularView<Eigen::StrictlyUpper>() = result.transpose();
+  if (sum.layout == PrivateSum::Layout::kSymmetric) result.triangularView<Eigen::StrictlyUpper>() = result.transpose();
   return result;
 }
 

@@ -18,11 +18,7 @@ void start_sodium() {
 SecureRandom::SecureRandom(const std::array<unsigned char, 32>& key, bool secure) : key_(key), secure_(secure) {}
 
 SecureRandom::SecureRandom(SecureRandom&& other) noexcept
-    : key_(other.key_),
-      block_(other.block_),
-      position_(other.position_),
-      secure_(other.secure_),
-      words_(other.words_) {
+    : key_(other.key_), block_(other.block_), position_(other.position_), secure_(other.secure_), words_(other.words_) {
   // The moved-from object gets a key of its own: even a mistaken use of it repeats no noise.
   randombytes_buf(other.key_.data(), other.key_.size());
   other.position_ = kWords;

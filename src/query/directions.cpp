@@ -19,7 +19,8 @@ Result<Directions> Directions::quantise(const Matrix& X) {
   // Integers below 2^53, so exact: ||X||_2^2 <= max_i sum_j |(X^T X)_ij|
   const Matrix gram = scaled.transpose() * scaled;
   const double square = std::ldexp(gram.cwiseAbs().rowwise().sum().maxCoeff(), -2 * kBits);
-  if (!(square <= 4)) return internal_error(fmt::format("directions must be orthonormal, but ||X||^2 may be {}", square));
+  if (!(square <= 4))
+    return internal_error(fmt::format("directions must be orthonormal, but ||X||^2 may be {}", square));
   const double norm_factor = std::max(1.0, std::sqrt(square) * (1.0 + 0x1p-50));
   return Directions(std::move(scaled), norm_factor);
 }

@@ -7,7 +7,8 @@ namespace {
 
 bool at_least_as_noisy(const Mechanism& asked, const Mechanism& planned) {
   if (asked.index() != planned.index()) return false;
-  if (const auto* gaussian = std::get_if<GaussianEvent>(&asked)) return gaussian->mu <= std::get<GaussianEvent>(planned).mu;
+  if (const auto* gaussian = std::get_if<GaussianEvent>(&asked))
+    return gaussian->mu <= std::get<GaussianEvent>(planned).mu;
   if (const auto* pure = std::get_if<PureEvent>(&asked)) return pure->epsilon <= std::get<PureEvent>(planned).epsilon;
   const auto& poisson = std::get<PoissonGaussianEvent>(asked);
   const auto& limit = std::get<PoissonGaussianEvent>(planned);

@@ -119,8 +119,8 @@ Result<PrivateCounts> count_exceedance(const Exceedance& query, const BoundedRow
   std::vector<std::int64_t> grid;
   for (const double g : query.grid) grid.push_back(lattice_threshold(g, rows.lattice()));
   const std::size_t k = query.X.columns();
-  auto cells = count_sum(
-      rows, grid.size() + 1, BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+  auto cells =
+      count_sum(rows, grid.size() + 1, BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
         std::vector<double> t(block.rows * k);
         query.X.project(block, t.data());
         for (std::size_t i = 0; i < block.rows; ++i) {
@@ -150,8 +150,7 @@ double apply_sensitivity(const Apply& query, const Lattice& lattice, Adjacency a
   const auto k = static_cast<double>(query.X.columns());
   const double whole = L * L * query.X.norm_factor();
   const bool replace = adjacency == Adjacency::kReplaceOne;
-  if (!query.filter)
-    return replace ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k) : whole;
+  if (!query.filter) return replace ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k) : whole;
   const auto theta = static_cast<double>(lattice_threshold(query.filter->theta, lattice));
   if (!replace) return std::min(theta, whole);
   return std::min(2 * theta, std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 4 * L * std::sqrt(k));
@@ -197,15 +196,24 @@ Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
   const std::size_t d = rows.columns();
   using Layout = PrivateSum::Layout;
   PrivateSum sum;
-  auto values = std::visit(
-      Overloaded{
-          [&](const Gram&) { return sum = {Layout::kSymmetric, d, d, {}}, gram_sum(rows); },
-          [&](const Apply& q) { return sum = {Layout::kPlain, d, q.X.columns(), {}}, apply_sum(q, rows); },
-          [&](const ClassSums& q) { return sum = {Layout::kPlain, d, q.classes, {}}, class_sum(q, rows); },
-          [&](const ClassCounts& q) { return sum = {Layout::kPlain, q.classes, 1, {}}, class_counts(q, rows); },
-          [&](const SquaredNorms&) { return sum = {Layout::kPlain, 1, 1, {}}, squared_norms(rows); },
-      },
-      query);
+  auto values = std::visit(Overloaded{
+                               [&](const Gram&) {
+                                 return sum = {Layout::kSymmetric, d, d, {}}, gram_sum(rows);
+                               },
+                               [&](const Apply& q) {
+                                 return sum = {Layout::kPlain, d, q.X.columns(), {}}, apply_sum(q, rows);
+                               },
+                               [&](const ClassSums& q) {
+                                 return sum = {Layout::kPlain, d, q.classes, {}}, class_sum(q, rows);
+                               },
+                               [&](const ClassCounts& q) {
+                                 return sum = {Layout::kPlain, q.classes, 1, {}}, class_counts(q, rows);
+                               },
+                               [&](const SquaredNorms&) {
+                                 return sum = {Layout::kPlain, 1, 1, {}}, squared_norms(rows);
+                               },
+                           },
+                           query);
   if (!values) return values.error();
   sum.values = *std::move(values);
   return sum;
@@ -219,15 +227,14 @@ Result<PrivateCounts> exact_counts(const CountQuery& query, const BoundedRows& r
 Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency) {
   const auto L = static_cast<double>(lattice.norm_bound());
   const bool replace = adjacency == Adjacency::kReplaceOne;
-  return Sensitivity(round_up(
-      std::visit(Overloaded{
-                     [&](const Gram&) { return replace ? std::sqrt(2.0) * L * L : L * L; },
-                     [&](const Apply& q) { return apply_sensitivity(q, lattice, adjacency); },
-                     [&](const ClassSums&) { return replace ? 2 * L : L; },
-                     [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
-                     [&](const SquaredNorms&) { return L * L; },
-                 },
-                 query)));
+  return Sensitivity(round_up(std::visit(Overloaded{
+                                             [&](const Gram&) { return replace ? std::sqrt(2.0) * L * L : L * L; },
+                                             [&](const Apply& q) { return apply_sensitivity(q, lattice, adjacency); },
+                                             [&](const ClassSums&) { return replace ? 2 * L : L; },
+                                             [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
+                                             [&](const SquaredNorms&) { return L * L; },
+                                         },
+                                         query)));
 }
 
 double unit(const SumQuery& query, const Lattice& lattice) {

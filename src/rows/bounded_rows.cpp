@@ -129,8 +129,7 @@ Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
           // a - mean, with a = u * unit
           for (std::size_t j = 0; j < d; ++j)
             row[j] = (*rows)[i * d + j] * before.unit() - mean[static_cast<Eigen::Index>(j)];
-          const bool stays_zero =
-              std::binary_search(zeroed_.begin(), zeroed_.end(), chunk * store_.chunk_rows() + i);
+          const bool stays_zero = std::binary_search(zeroed_.begin(), zeroed_.end(), chunk * store_.chunk_rows() + i);
           if (stays_zero) std::fill(row.begin(), row.end(), 0.0);
           bound_row(row.data(), d, after, &moved[i * d]);
         }

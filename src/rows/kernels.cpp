@@ -86,7 +86,8 @@ struct GramWorker {
     {
       Int128* to = sum.total.data();
       for (std::size_t column = 0; column < n; ++column)
-        for (std::size_t row = column; row < n; ++row) *to++ += static_cast<std::int64_t>(sum.partial[column * n + row]);
+        for (std::size_t row = column; row < n; ++row)
+          *to++ += static_cast<std::int64_t>(sum.partial[column * n + row]);
     }
   }
   void finish() const {
@@ -106,8 +107,8 @@ struct OuterWorker {
     t.resize(block.rows * k);
     fill(block, t.data());
     // C <- C + U^T T
-    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, blas_int(block.columns), blas_int(k), blas_int(block.rows), 1.0,
-                block.values, blas_int(block.columns), t.data(), blas_int(k), 1.0, sum.partial.data(),
+    cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, blas_int(block.columns), blas_int(k), blas_int(block.rows),
+                1.0, block.values, blas_int(block.columns), t.data(), blas_int(k), 1.0, sum.partial.data(),
                 blas_int(block.columns));
   }
   void flush() const {

@@ -17,7 +17,8 @@ std::vector<double> output_law(const std::vector<std::int64_t>& counts, std::int
   const double p = std::exp(-1 / scale);
   const auto mass = [&](std::int64_t x) { return (1 - p) / (1 + p) * std::pow(p, std::fabs(static_cast<double>(x))); };
   const auto at_most = [&](std::int64_t x) {
-    return x >= 0 ? 1 - std::pow(p, static_cast<double>(x) + 1) / (1 + p) : std::pow(p, static_cast<double>(-x)) / (1 + p);
+    return x >= 0 ? 1 - std::pow(p, static_cast<double>(x) + 1) / (1 + p)
+                  : std::pow(p, static_cast<double>(-x)) / (1 + p);
   };
   const auto reach = static_cast<std::int64_t>(40 * scale);
   std::vector<double> law(counts.size());

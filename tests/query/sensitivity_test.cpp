@@ -1,5 +1,6 @@
-// One property for every query, both adjacencies, random and adversarial neighbours, no tolerance: the integer difference
-// of two exact sums is within the stated sensitivity. And one pair of neighbours a query that reaches 95% of it.
+// One property for every query, both adjacencies, random and adversarial neighbours, no tolerance: the integer
+// difference of two exact sums is within the stated sensitivity. And one pair of neighbours a query that reaches 95% of
+// it.
 #include <gtest/gtest.h>
 
 #include <Eigen/QR>
@@ -102,15 +103,24 @@ SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X
   const double L = std::ldexp(1.0, bits);  // unit 1: features are lattice integers
   const double theta = std::max(1.0, L * L * std::exp(-5 * std::uniform_real_distribution<>()(random)));
   switch (kind) {
-    case 0: return Gram{};
-    case 1: return Apply{*Directions::quantise(X), {}};
-    case 2: return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kShrink}};
-    case 3: return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kDrop}};
-    case 4: return ClassSums{kClasses};
-    case 5: return ClassSums{1};
-    case 6: return ClassCounts{kClasses};
-    case 7: return ClassCounts{1};
-    default: return SquaredNorms{};
+    case 0:
+      return Gram{};
+    case 1:
+      return Apply{*Directions::quantise(X), {}};
+    case 2:
+      return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kShrink}};
+    case 3:
+      return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kDrop}};
+    case 4:
+      return ClassSums{kClasses};
+    case 5:
+      return ClassSums{1};
+    case 6:
+      return ClassCounts{kClasses};
+    case 7:
+      return ClassCounts{1};
+    default:
+      return SquaredNorms{};
   }
 }
 
@@ -196,8 +206,8 @@ TEST(Exceedance, CountsMoveByAtMostOneAndInOneDirection) {
     const int bits = 12;
     std::vector<double> grid;
     for (double g = 10; g < 0x1p25; g *= 1.5) grid.push_back(g);
-    const CountQuery query = trial % 2 == 0 ? CountQuery(Exceedance{*Directions::quantise(X), grid})
-                                            : CountQuery(RawNormExceedance{grid});
+    const CountQuery query =
+        trial % 2 == 0 ? CountQuery(Exceedance{*Directions::quantise(X), grid}) : CountQuery(RawNormExceedance{grid});
     const Row common = hostile_row(random, d, bits, X, nullptr);
     const Row one = hostile_row(random, d, bits, X, nullptr);
     const Row two = hostile_row(random, d, bits, X, &one);

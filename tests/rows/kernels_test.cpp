@@ -46,7 +46,8 @@ std::vector<Int128> slow_outer(const std::vector<LatticeRow>& rows, std::size_t 
   std::vector<Int128> sum(d * k);
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t c = 0; c < k; ++c)
-      for (std::size_t j = 0; j < d; ++j) sum[c * d + j] += Int128{rows[i][j]} * static_cast<std::int64_t>(weight(i, c));
+      for (std::size_t j = 0; j < d; ++j)
+        sum[c * d + j] += Int128{rows[i][j]} * static_cast<std::int64_t>(weight(i, c));
   return sum;
 }
 

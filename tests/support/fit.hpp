@@ -40,7 +40,8 @@ inline Matrix normal_matrix(std::mt19937_64& random, Eigen::Index rows, Eigen::I
 }
 
 /// Gaussian rows with covariance of trace 1 whose top eigenvalue is `gap` times the others, along `direction`.
-inline RowMajorMatrix gapped_rows(std::mt19937_64& random, Eigen::Index n, Eigen::Index d, double gap, Vector& direction) {
+inline RowMajorMatrix gapped_rows(std::mt19937_64& random, Eigen::Index n, Eigen::Index d, double gap,
+                                  Vector& direction) {
   direction = normal_matrix(random, d, 1).col(0).normalized();
   const double s = 1 / (gap + static_cast<double>(d) - 1);
   RowMajorMatrix rows = std::sqrt(s) * normal_matrix(random, n, d);

@@ -31,8 +31,7 @@ inline BoundedRows lattice_rows(const std::vector<LatticeRow>& rows, std::size_t
   RowMajorMatrix raw = values;
   if (classed) {
     raw.conservativeResize(Eigen::NoChange, raw.cols() + 1);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      raw(static_cast<Eigen::Index>(i), raw.cols() - 1) = setup.classes[i];
+    for (std::size_t i = 0; i < rows.size(); ++i) raw(static_cast<Eigen::Index>(i), raw.cols() - 1) = setup.classes[i];
   }
   MemorySource source(raw);
   std::vector<std::string> names(source.columns().begin(),

@@ -40,7 +40,8 @@ double kolmogorov(std::vector<double> sample, const Cdf& cdf) {
   double largest = 0;
   for (std::size_t i = 0; i < sample.size(); ++i) {
     const double f = cdf(sample[i]);
-    largest = std::max({largest, std::fabs(f - static_cast<double>(i) / n), std::fabs(f - static_cast<double>(i + 1) / n)});
+    largest =
+        std::max({largest, std::fabs(f - static_cast<double>(i) / n), std::fabs(f - static_cast<double>(i + 1) / n)});
   }
   return std::sqrt(n) * largest;
 }

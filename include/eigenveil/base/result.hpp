@@ -74,7 +74,7 @@ using Status = Result<void>;
 }  // namespace eigenveil
 
 /// Leaves the current function with the error of `expression`, if it has one.
-#define EIGENVEIL_TRY(expression)                                                                         \
-  do {                                                                                                    \
+#define EIGENVEIL_TRY(expression)                                                                                \
+  do {                                                                                                           \
     if (const auto& eigenveil_status_ = (expression); !eigenveil_status_.ok()) return eigenveil_status_.error(); \
   } while (false)

@@ -18,9 +18,9 @@ enum class Center {
 
 /// How a user describes the rows to work on. Nothing here comes from the rows themselves.
 struct RowOptions {
-  std::string data;                  ///< path of the file
+  std::string data;                   ///< path of the file
   std::optional<std::string> schema;  ///< TOML file of column bounds; not together with ranges
-  std::vector<std::string> ranges;   ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
+  std::vector<std::string> ranges;    ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
   Center center = Center::kRange;
   MissingPolicy missing = MissingPolicy::kError;
@@ -28,9 +28,9 @@ struct RowOptions {
 };
 
 struct RunOptions {
-  int threads = 0;                                ///< 0: as many as the machine has cores
-  std::size_t memory = std::size_t{2} << 30;      ///< bytes that the process may keep resident
-  std::optional<std::uint64_t> insecure_seed;     ///< repeatable noise: the release is then not private
+  int threads = 0;                             ///< 0: as many as the machine has cores
+  std::size_t memory = std::size_t{2} << 30;   ///< bytes that the process may keep resident
+  std::optional<std::uint64_t> insecure_seed;  ///< repeatable noise: the release is then not private
 };
 
 /// Rows on the lattice, and the public facts about how they got there.

@@ -9,7 +9,8 @@ struct EigenPairs {
   Matrix vectors;  ///< d x k, orthonormal columns
 };
 
-/// The k algebraically largest eigenpairs of a symmetric matrix: Lanczos (Spectra) when k << d, LAPACK dsyevr otherwise.
+/// The k algebraically largest eigenpairs of a symmetric matrix: Lanczos (Spectra) when k << d, LAPACK dsyevr
+/// otherwise.
 Result<EigenPairs> top_eigenpairs(const Matrix& S, std::size_t k);
 
 /// Flips each column so that its entry of largest magnitude is positive.

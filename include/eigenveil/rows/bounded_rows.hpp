@@ -52,8 +52,8 @@ class BoundedRows {
   std::size_t columns() const { return store_.columns(); }
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
-  const std::vector<std::int32_t>& classes() const { return classes_; }   ///< one a row, if a class column was named
-  const std::vector<double>& raw_norms() const { return raw_norms_; }     ///< one a row, if kept
+  const std::vector<std::int32_t>& classes() const { return classes_; }  ///< one a row, if a class column was named
+  const std::vector<double>& raw_norms() const { return raw_norms_; }    ///< one a row, if kept
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }
 

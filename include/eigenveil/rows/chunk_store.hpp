@@ -14,8 +14,8 @@ namespace eigenveil {
 class ChunkStore {
  public:
   struct Options {
-    std::size_t memory_bytes;   ///< rows beyond this go to the file
-    std::string spill_folder;   ///< where that file is made; empty: $TMPDIR, or /var/tmp
+    std::size_t memory_bytes;    ///< rows beyond this go to the file
+    std::string spill_folder;    ///< where that file is made; empty: $TMPDIR, or /var/tmp
     std::size_t chunk_rows = 0;  ///< 0: about 2 MiB a chunk
   };
   ChunkStore(std::size_t columns, Options options);

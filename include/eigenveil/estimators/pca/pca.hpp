@@ -11,7 +11,7 @@ struct PcaOptions {
 
 /// Principal components of the rows about `mean`, in the features' units.
 struct PcaResult {
-  Matrix components;  ///< d x k, orthonormal columns, entry of largest magnitude positive
+  Matrix components;   ///< d x k, orthonormal columns, entry of largest magnitude positive
   Vector eigenvalues;  ///< of the covariance (second moment when mean is zero), descending
   Vector mean;
   double rows;        ///< public, or the released noisy count
