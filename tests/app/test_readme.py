@@ -17,8 +17,9 @@ class Readme(AppTest):
         ignored = shutil.ignore_patterns("build", ".git", "eigenveil-demo")
         shutil.copytree(SOURCE, self.tree, ignore=ignored)
         # The launcher in the copy runs the program under test instead of building for minutes.
-        (self.tree / "scripts" / "build").write_text("#!/bin/sh\nexit 0\n")
-        (self.tree / "scripts" / "install-packages").write_text("#!/bin/sh\nexit 0\n")
+        for script in ("build", "install-packages"):
+            (self.tree / "scripts" / script).write_text("#!/bin/sh\nexit 0\n")
+            (self.tree / "scripts" / script).chmod(0o755)
         target = self.tree / "build" / "release" / "bin"
         target.mkdir(parents=True)
         shutil.copy(PROGRAM, target / "eigenveil")
