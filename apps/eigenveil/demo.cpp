@@ -22,7 +22,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   PcaJob job{.rows = {},
              .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
              .run = {},
-             .components = 8,
+             .components = 10,
              .out = folder + "/model.npz",
              .report = folder + "/report.html",
              .report_options = {ReportOptions::ImageShape{28, 28}}};
@@ -35,7 +35,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
     fmt::print(
         stderr,
         "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
-        "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 8 --epsilon 1 "
+        "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 10 --epsilon 1 "
         "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
         images, job.out, job.report, job.privacy.ledger);
   auto outcome = [&] {

@@ -9,6 +9,10 @@ namespace {
 struct PcaFlags {
   std::size_t components = 0;
   std::string method = "gram";
+  std::optional<std::size_t> sparsity;
+  std::size_t rounds = PowerOptions().rounds;
+  std::string filter = "shrink";
+  double grid_ratio = PowerOptions().grid_ratio;
   RowFlags rows;
   PrivacyFlags privacy;
   OutputFlags output;
@@ -24,7 +28,24 @@ Result<PcaJob> job_from(const PcaFlags& flags) {
   if (!run) return run.error();
   auto report = flags.output.report_options();
   if (!report) return report.error();
-  return PcaJob{*std::move(rows), *privacy, *run, flags.components, flags.output.out, flags.output.report, *report};
+  const auto method = pca_method_from_name(flags.method);
+  if (!method) return method.error();
+  PowerOptions power{.rounds = flags.rounds, .grid_ratio = flags.grid_ratio};
+  power.filter = flags.filter == "off"    ? RowFilter::kOff
+                 : flags.filter == "drop" ? RowFilter::kDrop
+                                          : RowFilter::kShrink;
+  if (!(power.grid_ratio >= 1.01 && power.grid_ratio <= 16))
+    return usage_error(fmt::format("--grid-ratio must lie between 1.01 and 16, but is {}", power.grid_ratio));
+  return PcaJob{.rows = *std::move(rows),
+                .privacy = *privacy,
+                .run = *run,
+                .components = flags.components,
+                .method = *method,
+                .sparsity = flags.sparsity,
+                .power = power,
+                .out = flags.output.out,
+                .report = flags.output.report,
+                .report_options = *report};
 }
 
 int run(const PcaFlags& flags) {
@@ -93,9 +114,23 @@ Command pca_command(CLI::App& program) {
   app->add_option("--components", flags->components, "How many principal components to release")
       ->required()
       ->check(CLI::PositiveNumber);
-  app->add_option("--method", flags->method, "gram: one noisy covariance matrix, then its eigenvectors")
-      ->check(CLI::IsMember({"gram"}))
-      ->capture_default_str();
+  app->add_option("--method", flags->method,
+                  "gram: one noisy covariance matrix (up to a few hundred columns); adaptive-power: filtered power "
+                  "iteration (many columns); sparse-power: the same with few loadings; power: without a filter")
+      ->capture_default_str()
+      ->group("Method");
+  app->add_option("--sparsity", flags->sparsity, "gram, sparse-power: how many columns may have a loading")
+      ->group("Method");
+  app->add_option("--rounds", flags->rounds, "Power methods: rounds, each a share of the budget")
+      ->capture_default_str()
+      ->group("Method");
+  app->add_option("--filter", flags->filter, "Contributions above a private threshold: shrink, drop, or off")
+      ->check(CLI::IsMember({"shrink", "drop", "off"}))
+      ->capture_default_str()
+      ->group("Method");
+  app->add_option("--grid-ratio", flags->grid_ratio, "Ratio of consecutive thresholds")
+      ->capture_default_str()
+      ->group("Method");
   flags->privacy.add_to(*app);
   flags->output.add_to(*app);
   flags->run.add_to(*app);

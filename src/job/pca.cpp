@@ -11,11 +11,40 @@ const char* name(Center center) {
   return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
 }
 
+const char* name(RowFilter filter) {
+  return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
+}
+
+// The plain power method is the one without a filter.
+PowerOptions power_options(const PcaJob& job) {
+  PowerOptions power = job.power;
+  if (job.method == PcaMethod::kPower) power.filter = RowFilter::kOff;
+  return power;
+}
+
+PrivacyPlan plan_pca(const PcaJob& job, const PcaOptions& options) {
+  return job.method == PcaMethod::kGram ? plan_gram(job.privacy.adjacency, options)
+                                        : plan_power(job.privacy.adjacency, options, power_options(job));
+}
+
+Result<PcaResult> fit_pca(const PcaJob& job, const ChargedOracle& charged, const PcaOptions& options) {
+  return job.method == PcaMethod::kGram ? fit_gram(*charged.oracle, charged.plan, options)
+                                        : fit_power(*charged.oracle, charged.plan, options, power_options(job));
+}
+
 nlohmann::json options_json(const PcaJob& job, double row_bound) {
-  return {{"components", job.components},
-          {"center", name(job.rows.center)},
-          {"missing", job.rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
-          {"row_bound", row_bound}};
+  nlohmann::json options = {{"components", job.components},
+                            {"center", name(job.rows.center)},
+                            {"missing", job.rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
+                            {"row_bound", row_bound}};
+  if (job.sparsity) options["sparsity"] = *job.sparsity;
+  if (job.method != PcaMethod::kGram) {
+    const PowerOptions power = power_options(job);
+    options["rounds"] = power.rounds;
+    options["filter"] = name(power.filter);
+    if (power.filter != RowFilter::kOff) options["grid_ratio"] = power.grid_ratio;
+  }
+  return options;
 }
 
 nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, const BoundedData& data,
@@ -23,7 +52,7 @@ nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, co
   nlohmann::json manifest = {
       {"eigenveil", version()},
       {"model", "pca"},
-      {"method", "gram"},
+      {"method", name(job.method)},
       {"options", options_json(job, row_bound)},
       {"adjacency", name(job.privacy.adjacency)},
       {"epsilon", job.privacy.epsilon.value()},
@@ -42,9 +71,9 @@ nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, co
   // The name of a data set is the analyst's own; the path of a file is nobody else's business.
   if (!job.privacy.dataset.empty()) manifest["ledger"]["dataset"] = job.privacy.dataset;
   if (job.privacy.adjacency == Adjacency::kReplaceOne)
-    manifest["rows"] = fit.rows;
+    manifest["rows"] = static_cast<long long>(fit.rows);
   else
-    manifest["noisy_rows"] = fit.rows;
+    manifest["noisy_rows"] = static_cast<long long>(fit.rows);
   if (!job.privacy.use_ledger)
     manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
   if (!charged.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
@@ -57,9 +86,10 @@ nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, co
   return manifest;
 }
 
-// Bytes that gram PCA needs besides the rows: a sum a thread, the exact total, the released matrix and its solver.
-std::size_t gram_memory(std::size_t d, int threads) {
-  return d * d * sizeof(double) * (static_cast<std::size_t>(threads) + 4);
+// Bytes that a method needs besides the rows: a sum a thread, the exact total, the released matrix and its solver.
+std::size_t sums_memory(const PcaJob& job, std::size_t d) {
+  const std::size_t width = job.method == PcaMethod::kGram ? d : job.components;
+  return d * width * sizeof(double) * (static_cast<std::size_t>(thread_count(job.run)) + 6);
 }
 
 Status check_outputs(const PcaJob& job) {
@@ -71,12 +101,21 @@ Status check_outputs(const PcaJob& job) {
 // Everything that can be refused without reading a row.
 Result<std::size_t> check_shape(const PcaJob& job) {
   if (job.components < 1) return usage_error("--components must be at least 1");
+  if (job.method == PcaMethod::kSparsePower && !job.sparsity)
+    return usage_error("--method sparse-power needs --sparsity S: how many columns may have a loading");
+  if (job.sparsity && job.method != PcaMethod::kGram && job.method != PcaMethod::kSparsePower)
+    return usage_error(
+        fmt::format("--sparsity does not go with --method {}; use gram or sparse-power", name(job.method)));
+  if (job.power.rounds < 1) return usage_error("--rounds must be at least 1");
   const auto opened = open_data(job.rows);
   if (!opened) return opened.error();
   const std::size_t d = opened->map.features();
   if (job.components > d)
     return bad_input(fmt::format("{}: has {} columns, so --components {} is too many; ask for at most {}",
                                  job.rows.data, d, job.components, d));
+  if (job.sparsity && (*job.sparsity < job.components || *job.sparsity > d))
+    return usage_error(fmt::format("--sparsity {} must lie between --components {} and the {} columns of the data",
+                                   *job.sparsity, job.components, d));
   const auto shape = job.report_options.image_shape;
   if (shape && shape->height * shape->width != d)
     return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
@@ -88,19 +127,39 @@ Result<std::size_t> check_shape(const PcaJob& job) {
 
 const char* version() { return EIGENVEIL_VERSION; }
 
+std::string_view name(PcaMethod method) {
+  switch (method) {
+    case PcaMethod::kGram:
+      return "gram";
+    case PcaMethod::kPower:
+      return "power";
+    case PcaMethod::kSparsePower:
+      return "sparse-power";
+    case PcaMethod::kAdaptivePower:
+      return "adaptive-power";
+  }
+  return "";
+}
+
+Result<PcaMethod> pca_method_from_name(std::string_view text) {
+  for (const auto method : {PcaMethod::kGram, PcaMethod::kPower, PcaMethod::kSparsePower, PcaMethod::kAdaptivePower})
+    if (text == name(method)) return method;
+  return usage_error(fmt::format("--method must be gram, power, sparse-power or adaptive-power, but is '{}'", text));
+}
+
 Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
   const auto d = check_shape(job);
   if (!d) return d.error();
   EIGENVEIL_TRY(check_outputs(job));
-  auto data = bound_data(job.rows, job.run, gram_memory(*d, thread_count(job.run)), observer);
+  auto data = bound_data(job.rows, job.run, sums_memory(job, *d), observer);
   if (!data) return data.error();
   const BoundingDiagnostics diagnostics = data->rows.diagnostics();
 
-  const PcaOptions options{job.components, data->preparation};
-  auto charged = charge(std::move(data->rows), plan_gram(job.privacy.adjacency, options), job.privacy, job.run,
-                        job.rows.data, fmt::format("pca --method gram --components {}", job.components), observer);
+  const PcaOptions options{job.components, data->preparation, job.sparsity};
+  auto charged = charge(std::move(data->rows), plan_pca(job, options), job.privacy, job.run, job.rows.data,
+                        fmt::format("pca --method {} --components {}", name(job.method), job.components), observer);
   if (!charged) return charged.error();
-  const auto fit = fit_gram(*charged->oracle, charged->plan, options);
+  const auto fit = fit_pca(job, *charged, options);
   if (!fit) return fit.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 

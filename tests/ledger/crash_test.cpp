@@ -11,7 +11,7 @@
 
 #include "ledger_testing.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 namespace {
 
 enum class Fault { kNone, kKillBefore, kKillAfter, kDiskFull };
@@ -263,4 +263,4 @@ TEST_F(CrashTest, AFileSizeLimitIsReportedBeforeAnyAnswer) {
 }
 
 }  // namespace
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

@@ -8,7 +8,7 @@
 #include "eigenveil/privacy/renyi.hpp"
 #include "ledger_testing.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 namespace {
 
 using ::testing::StartsWith;
@@ -260,4 +260,4 @@ TEST_F(FilterTest, AGreedyAnalystNeverExceedsARenyiBudget) {
 }
 
 }  // namespace
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

@@ -10,7 +10,7 @@
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "ledger_testing.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 namespace {
 
 using ::testing::AllOf;
@@ -360,4 +360,4 @@ TEST_F(LedgerTest, AFolderWithoutWritePermissionIsRefusedWhetherTheFileExistsOrN
 }
 
 }  // namespace
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

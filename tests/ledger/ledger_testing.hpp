@@ -14,7 +14,7 @@
 
 #include "eigenveil/ledger/ledger.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 
 /// A folder of its own for each test, removed at its end.
 class LedgerTest : public ::testing::Test {
@@ -102,4 +102,4 @@ inline std::string query(const std::string& path, const std::string& sql) {
   return answer;
 }
 
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

@@ -7,7 +7,7 @@
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "ledger_testing.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 namespace {
 
 using RaceTest = LedgerTest;
@@ -153,4 +153,4 @@ TEST_F(RaceTest, ALockHeldForTooLongIsAnErrorInWords) {
 }
 
 }  // namespace
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

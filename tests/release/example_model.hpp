@@ -5,7 +5,7 @@
 
 #include "eigenveil/release/model.hpp"
 
-namespace eigenveil::testing {
+namespace eigenveil::test {
 
 /// A small model of principal components: 2 components of the features height, weight, sex=F, sex=M.
 inline Model example_model() {
@@ -57,4 +57,4 @@ inline Matrix& array_of(Model& model, const std::string& name) {
   return model.arrays.back().values;
 }
 
-}  // namespace eigenveil::testing
+}  // namespace eigenveil::test

@@ -7,22 +7,22 @@
 #include <limits>
 
 #include "tests/release/example_model.hpp"
-#include "tests/release/scratch.hpp"
+#include "tests/release/python.hpp"
 
 namespace eigenveil {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace eigenveil::testing;  // NOLINT(google-build-using-namespace)
+using namespace eigenveil::test;  // NOLINT(google-build-using-namespace)
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(Model, ReturnsArraysAndManifestAsWritten) {
-  const Scratch scratch;
+  const TempDir folder;
   const Model model = example_model();
-  ASSERT_TRUE(write_model(model, scratch.path("m.npz")).ok());
-  const auto back = read_model(scratch.path("m.npz"));
+  ASSERT_TRUE(write_model(model, folder.file("m.npz")).ok());
+  const auto back = read_model(folder.file("m.npz"));
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->manifest, model.manifest);
   ASSERT_EQ(back->arrays.size(), model.arrays.size());
@@ -31,36 +31,36 @@ TEST(Model, ReturnsArraysAndManifestAsWritten) {
 }
 
 TEST(Model, WrittenTwiceGivesTheSameBytes) {
-  const Scratch scratch;
-  ASSERT_TRUE(write_model(example_model(), scratch.path("a.npz")).ok());
-  ASSERT_TRUE(write_model(example_model(), scratch.path("b.npz")).ok());
-  EXPECT_EQ(read_bytes(scratch.path("a.npz")), read_bytes(scratch.path("b.npz")));
+  const TempDir folder;
+  ASSERT_TRUE(write_model(example_model(), folder.file("a.npz")).ok());
+  ASSERT_TRUE(write_model(example_model(), folder.file("b.npz")).ok());
+  EXPECT_EQ(read_file(folder.file("a.npz")), read_file(folder.file("b.npz")));
 }
 
 TEST(Model, OfAnotherKindNeedsNoComponents) {
-  const Scratch scratch;
+  const TempDir folder;
   Model model;
   model.manifest = {{"model", "covariance"}};
   model.arrays = {{"covariance", Matrix::Identity(3, 3), false}};
-  ASSERT_TRUE(write_model(model, scratch.path("m.npz")).ok());
-  EXPECT_TRUE(read_model(scratch.path("m.npz")).ok());
+  ASSERT_TRUE(write_model(model, folder.file("m.npz")).ok());
+  EXPECT_TRUE(read_model(folder.file("m.npz")).ok());
 }
 
 TEST(Model, KeepsAReleaseWhoseColumnNamesAreNotUtf8) {
-  const Scratch scratch;
+  const TempDir folder;
   Model model = example_model();
   model.manifest["features"][0] =
       "gr\xf6\xdf"
       "e";
-  ASSERT_TRUE(write_model(model, scratch.path("m.npz")).ok());
-  EXPECT_TRUE(read_model(scratch.path("m.npz")).ok());
+  ASSERT_TRUE(write_model(model, folder.file("m.npz")).ok());
+  EXPECT_TRUE(read_model(folder.file("m.npz")).ok());
 }
 
 /// What `read_model` says about the example after `damage`, written without the writer's own check.
 template <class Damage>
 std::string refusal(const Damage& damage) {
-  const Scratch scratch;
-  const std::string path = scratch.path("m.npz");
+  const TempDir folder;
+  const std::string path = folder.file("m.npz");
   Model model = example_model();
   damage(model);
   EXPECT_TRUE(write_npz(path, model.arrays, {{"manifest.json", model.manifest.dump()}}).ok());
@@ -69,9 +69,9 @@ std::string refusal(const Damage& damage) {
   EXPECT_EQ(back.error().code, ErrorCode::kBadInput);
   EXPECT_THAT(back.error().message, HasSubstr(path));
 
-  const auto written = write_model(model, scratch.path("again.npz"));
+  const auto written = write_model(model, folder.file("again.npz"));
   EXPECT_FALSE(written.ok()) << "a model that cannot be read back was written";
-  EXPECT_FALSE(std::filesystem::exists(scratch.path("again.npz")));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("again.npz")));
   return back.error().message;
 }
 
@@ -118,8 +118,8 @@ TEST(Model, IsRefusedWhenItsManifestDoesNotDescribeIt) {
 }
 
 TEST(Model, IsRefusedWithoutAManifestOrWithOneThatIsNoJson) {
-  const Scratch scratch;
-  const std::string path = scratch.path("m.npz");
+  const TempDir folder;
+  const std::string path = folder.file("m.npz");
   ASSERT_TRUE(write_npz(path, example_model().arrays, {}).ok());
   auto back = read_model(path);
   ASSERT_FALSE(back.ok());

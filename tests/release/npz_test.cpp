@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/release/scratch.hpp"
+#include "tests/release/python.hpp"
 
 namespace eigenveil {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using namespace eigenveil::testing;  // NOLINT(google-build-using-namespace)
+using namespace eigenveil::test;  // NOLINT(google-build-using-namespace)
 
 NamedArray matrix(const std::string& name, Matrix values) { return {name, std::move(values), false}; }
 NamedArray vector(const std::string& name, Matrix values) { return {name, std::move(values), true}; }
@@ -39,8 +39,8 @@ Matrix awkward_numbers() {
 }
 
 TEST(Npz, ReturnsEveryBitItWasGiven) {
-  const Scratch scratch;
-  const std::string path = scratch.path("a.npz");
+  const TempDir folder;
+  const std::string path = folder.file("a.npz");
   const Matrix column = Matrix::Random(5, 1);
   ASSERT_TRUE(
       write_npz(path, {matrix("m", awkward_numbers()), vector("v", column)}, {{"manifest.json", "{\"x\": 1}\n"}}).ok());
@@ -62,22 +62,22 @@ RC_GTEST_PROP(Npz, ReturnsAnyMatrixOfAnyShape, ()) {
   const auto columns = *rc::gen::inRange(0, 12);
   Matrix values(rows, columns);
   for (auto& value : values.reshaped()) value = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>());
-  const Scratch scratch;
-  RC_ASSERT(write_npz(scratch.path("a.npz"), {matrix("m", values)}, {}).ok());
-  const auto back = read_npz(scratch.path("a.npz"));
+  const TempDir folder;
+  RC_ASSERT(write_npz(folder.file("a.npz"), {matrix("m", values)}, {}).ok());
+  const auto back = read_npz(folder.file("a.npz"));
   RC_ASSERT(back.ok());
   RC_ASSERT(same_bits(back->arrays.at(0).values, values));
 }
 
 TEST(Npz, IsOpenedByNumpyWithTheSameNumbersAndTheManifest) {
-  const Scratch scratch;
+  const TempDir folder;
   Matrix values(2, 3);
   values << 1, 2, 3, 4, 5, 6.5;
   Matrix column(2, 1);
   column << 0.1, 1e-300;
   ASSERT_TRUE(
-      write_npz(scratch.path("a.npz"), {matrix("m", values), vector("v", column)}, {{"manifest.json", "{}"}}).ok());
-  const auto ran = run_python(scratch, R"(
+      write_npz(folder.file("a.npz"), {matrix("m", values), vector("v", column)}, {{"manifest.json", "{}"}}).ok());
+  const auto ran = run_python(folder, R"(
 import sys, numpy
 file = numpy.load(sys.argv[1])
 assert file.files == ["m", "v", "manifest.json"], file.files
@@ -85,28 +85,28 @@ assert file["m"].dtype == numpy.float64 and file["m"].tolist() == [[1, 2, 3], [4
 assert file["v"].shape == (2,) and file["v"].tolist() == [0.1, 1e-300], file["v"]
 assert file["manifest.json"] == b"{}", file["manifest.json"]
 )",
-                              {scratch.path("a.npz")});
+                              {folder.file("a.npz")});
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
 }
 
 TEST(Npz, HasBytesThatDependOnItsContentsAlone) {
-  const Scratch scratch;
+  const TempDir folder;
   const std::vector<NamedArray> arrays = {matrix("m", awkward_numbers())};
-  ASSERT_TRUE(write_npz(scratch.path("a.npz"), arrays, {{"t", "text"}}).ok());
+  ASSERT_TRUE(write_npz(folder.file("a.npz"), arrays, {{"t", "text"}}).ok());
   setenv("TZ", "Asia/Tokyo", 1);
   tzset();
   usleep(2'100'000);  // zip times have a resolution of two seconds
-  const auto written = write_npz(scratch.path("b.npz"), arrays, {{"t", "text"}});
+  const auto written = write_npz(folder.file("b.npz"), arrays, {{"t", "text"}});
   unsetenv("TZ");
   tzset();
   ASSERT_TRUE(written.ok());
-  EXPECT_EQ(read_bytes(scratch.path("a.npz")), read_bytes(scratch.path("b.npz")));
-  EXPECT_FALSE(read_bytes(scratch.path("a.npz")).empty());
+  EXPECT_EQ(read_file(folder.file("a.npz")), read_file(folder.file("b.npz")));
+  EXPECT_FALSE(read_file(folder.file("a.npz")).empty());
 }
 
 TEST(Npz, ReadsEveryNumberTypeAndOrderThatNumpyWrites) {
-  const Scratch scratch;
-  const auto ran = run_python(scratch, R"(
+  const TempDir folder;
+  const auto ran = run_python(folder, R"(
 import sys, numpy
 a = numpy.arange(6).reshape(2, 3)
 arrays = {t: a.astype(t) for t in ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]}
@@ -114,12 +114,12 @@ arrays["fortran"] = numpy.asfortranarray(a.astype("f4"))
 numpy.savez(sys.argv[1], **arrays)
 numpy.savez_compressed(sys.argv[2], **arrays)
 )",
-                              {scratch.path("plain.npz"), scratch.path("packed.npz")});
+                              {folder.file("plain.npz"), folder.file("packed.npz")});
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   Matrix expected(2, 3);
   expected << 0, 1, 2, 3, 4, 5;
   for (const char* name : {"plain.npz", "packed.npz"}) {
-    const auto back = read_npz(scratch.path(name));
+    const auto back = read_npz(folder.file(name));
     ASSERT_TRUE(back.ok()) << back.error().message;
     ASSERT_EQ(back->arrays.size(), 11);
     for (const auto& array : back->arrays) EXPECT_EQ(array.values, expected) << name << " " << array.name;
@@ -133,42 +133,42 @@ void expect_bad_input(const Result<NpzContents>& result, const std::string& word
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) {
-  const Scratch scratch;
-  expect_bad_input(read_npz(scratch.path("none.npz")), "no such file");
-  expect_bad_input(read_npz(scratch.path("")), scratch.path(""));
-  write_bytes(scratch.path("text.npz"), "a,b\n1,2\n");
-  expect_bad_input(read_npz(scratch.path("text.npz")), "not an NPZ file");
-  write_bytes(scratch.path("empty.npz"), "");
-  expect_bad_input(read_npz(scratch.path("empty.npz")), "not an NPZ file");
+  const TempDir folder;
+  expect_bad_input(read_npz(folder.file("none.npz")), "no such file");
+  expect_bad_input(read_npz(folder.file("")), folder.file(""));
+  folder.write_file("text.npz", "a,b\n1,2\n");
+  expect_bad_input(read_npz(folder.file("text.npz")), "not an NPZ file");
+  folder.write_file("empty.npz", "");
+  expect_bad_input(read_npz(folder.file("empty.npz")), "not an NPZ file");
 }
 
 TEST(Npz, RefusesEveryTruncationOfAnArchive) {
-  const Scratch scratch;
-  ASSERT_TRUE(write_npz(scratch.path("a.npz"), {matrix("m", awkward_numbers())}, {{"t", "text"}}).ok());
-  const std::string bytes = read_bytes(scratch.path("a.npz"));
+  const TempDir folder;
+  ASSERT_TRUE(write_npz(folder.file("a.npz"), {matrix("m", awkward_numbers())}, {{"t", "text"}}).ok());
+  const std::string bytes = read_file(folder.file("a.npz"));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    write_bytes(scratch.path("cut.npz"), bytes.substr(0, length));
-    ASSERT_FALSE(read_npz(scratch.path("cut.npz")).ok()) << "cut after " << length << " bytes";
+    folder.write_file("cut.npz", bytes.substr(0, length));
+    ASSERT_FALSE(read_npz(folder.file("cut.npz")).ok()) << "cut after " << length << " bytes";
   }
 }
 
 TEST(Npz, RefusesAnArchiveWithAnyFlippedByteOfAnArray) {
-  const Scratch scratch;
-  ASSERT_TRUE(write_npz(scratch.path("a.npz"), {matrix("m", awkward_numbers())}, {}).ok());
-  const std::string bytes = read_bytes(scratch.path("a.npz"));
+  const TempDir folder;
+  ASSERT_TRUE(write_npz(folder.file("a.npz"), {matrix("m", awkward_numbers())}, {}).ok());
+  const std::string bytes = read_file(folder.file("a.npz"));
   const std::size_t begin = bytes.find("\x93NUMPY");
   ASSERT_NE(begin, std::string::npos);
   for (std::size_t at = begin; at < begin + 128 + 48; ++at) {
     std::string flipped = bytes;
     flipped[at] = static_cast<char>(flipped[at] ^ 1);
-    write_bytes(scratch.path("b.npz"), flipped);
-    expect_bad_input(read_npz(scratch.path("b.npz")), "member 'm.npy'");
+    folder.write_file("b.npz", flipped);
+    expect_bad_input(read_npz(folder.file("b.npz")), "member 'm.npy'");
   }
 }
 
 TEST(Npz, RefusesArraysItCannotHoldAndSaysWhichAndWhy) {
-  const Scratch scratch;
-  const auto ran = run_python(scratch, R"py(
+  const TempDir folder;
+  const auto ran = run_python(folder, R"py(
 import sys, warnings, zipfile, numpy
 warnings.simplefilter("ignore")
 folder = sys.argv[1]
@@ -197,7 +197,7 @@ numpy.savez(folder + "/complex.npz", x=numpy.zeros(3, "c8"))
 numpy.savez(folder + "/text.npz", x=numpy.array(["a", "b"]))
 numpy.savez(folder + "/record.npz", x=numpy.zeros(3, [("a", "f8")]))
 )py",
-                              {scratch.path(".")});
+                              {folder.file(".")});
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   const std::vector<std::pair<std::string, std::string>> expected = {{"huge", "1000000000000 x 100 numbers"},
                                                                      {"overflow", "4294967296"},
@@ -218,44 +218,44 @@ numpy.savez(folder + "/record.npz", x=numpy.zeros(3, [("a", "f8")]))
                                                                      {"twice", "not an NPZ file"}};
   for (const auto& [name, words] : expected) {
     SCOPED_TRACE(name);
-    expect_bad_input(read_npz(scratch.path(name + ".npz")), words);
+    expect_bad_input(read_npz(folder.file(name + ".npz")), words);
   }
 }
 
 TEST(Npz, RefusesTwoMembersOfOneName) {
-  const Scratch scratch;
+  const TempDir folder;
   const auto written =
-      write_npz(scratch.path("a.npz"), {vector("x", Matrix::Ones(1, 1)), vector("x", Matrix::Ones(1, 1))}, {});
+      write_npz(folder.file("a.npz"), {vector("x", Matrix::Ones(1, 1)), vector("x", Matrix::Ones(1, 1))}, {});
   EXPECT_FALSE(written.ok());
-  EXPECT_THAT(scratch.names(), IsEmpty());
+  EXPECT_THAT(folder.names(), IsEmpty());
 }
 
 TEST(OutputFile, HasThePermissionsOfAnyFileTheUserMakes) {
-  const Scratch scratch;
+  const TempDir folder;
   const mode_t before = umask(027);
-  const auto written = write_text_file(scratch.path("t"), "x");
+  const auto written = write_text_file(folder.file("t"), "x");
   umask(before);
   ASSERT_TRUE(written.ok());
   struct stat status {};
-  ASSERT_EQ(stat(scratch.path("t").c_str(), &status), 0);
+  ASSERT_EQ(stat(folder.file("t").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0640U);
 }
 
 TEST(OutputFile, ReplacesAnOlderFileAndLeavesNoTemporary) {
-  const Scratch scratch;
-  write_bytes(scratch.path("t"), "old");
-  ASSERT_TRUE(write_text_file(scratch.path("t"), "new").ok());
-  EXPECT_EQ(read_bytes(scratch.path("t")), "new");
-  EXPECT_THAT(scratch.names(), ElementsAre("t"));
+  const TempDir folder;
+  folder.write_file("t", "old");
+  ASSERT_TRUE(write_text_file(folder.file("t"), "new").ok());
+  EXPECT_EQ(read_file(folder.file("t")), "new");
+  EXPECT_THAT(folder.names(), ElementsAre("t"));
 }
 
 TEST(OutputFile, IsWrittenThroughALinkInsteadOfReplacingIt) {
-  const Scratch scratch;
-  write_bytes(scratch.path("target"), "old");
-  ASSERT_EQ(symlink("target", scratch.path("link").c_str()), 0);
-  ASSERT_TRUE(write_text_file(scratch.path("link"), "new").ok());
-  EXPECT_TRUE(std::filesystem::is_symlink(scratch.path("link")));
-  EXPECT_EQ(read_bytes(scratch.path("target")), "new");
+  const TempDir folder;
+  folder.write_file("target", "old");
+  ASSERT_EQ(symlink("target", folder.file("link").c_str()), 0);
+  ASSERT_TRUE(write_text_file(folder.file("link"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(read_file(folder.file("target")), "new");
 }
 
 void expect_usage(const Status& status, const std::string& words) {
@@ -265,17 +265,17 @@ void expect_usage(const Status& status, const std::string& words) {
 }
 
 TEST(OutputFile, IsRefusedWhereNoFileCanBe) {
-  const Scratch scratch;
-  write_bytes(scratch.path("file"), "x");
-  expect_usage(write_text_file(scratch.path("file/t"), "x"), "folder does not exist");
-  expect_usage(write_text_file(scratch.path("none/t"), "x"), "folder does not exist");
-  expect_usage(write_text_file(scratch.path("."), "x"), "is a directory");
+  const TempDir folder;
+  folder.write_file("file", "x");
+  expect_usage(write_text_file(folder.file("file/t"), "x"), "folder does not exist");
+  expect_usage(write_text_file(folder.file("none/t"), "x"), "folder does not exist");
+  expect_usage(write_text_file(folder.file("."), "x"), "is a directory");
   expect_usage(write_text_file("", "x"), "empty");
-  ASSERT_EQ(mkfifo(scratch.path("pipe").c_str(), 0600), 0);
-  expect_usage(write_text_file(scratch.path("pipe"), "x"), "not a regular file");
-  expect_usage(check_writable(scratch.path("none/t")), "folder does not exist");
-  EXPECT_TRUE(check_writable(scratch.path("t")).ok());
-  EXPECT_THAT(scratch.names(), ::testing::UnorderedElementsAre("file", "pipe"));
+  ASSERT_EQ(mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  expect_usage(write_text_file(folder.file("pipe"), "x"), "not a regular file");
+  expect_usage(check_writable(folder.file("none/t")), "folder does not exist");
+  EXPECT_TRUE(check_writable(folder.file("t")).ok());
+  EXPECT_THAT(folder.names(), ::testing::UnorderedElementsAre("file", "pipe"));
 }
 
 /// Runs `action` in a child process and returns its exit code.
@@ -289,32 +289,32 @@ int in_child(const Action& action) {
 }
 
 TEST(OutputFile, SurvivesADiskThatFillsUpByLeavingTheOldFileAndNothingElse) {
-  const Scratch scratch;
-  write_bytes(scratch.path("a.npz"), "old");
+  const TempDir folder;
+  folder.write_file("a.npz", "old");
   const int code = in_child([&] {
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{4096, 4096};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 100;
-    const auto written = write_npz(scratch.path("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {});
+    const auto written = write_npz(folder.file("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {});
     if (written.ok()) return 101;
     if (written.error().message.find("nothing was left behind") == std::string::npos) return 102;
     return static_cast<int>(written.error().code);
   });
   EXPECT_EQ(code, static_cast<int>(ErrorCode::kInternal));
-  EXPECT_THAT(scratch.names(), ElementsAre("a.npz"));
-  EXPECT_EQ(read_bytes(scratch.path("a.npz")), "old");
+  EXPECT_THAT(folder.names(), ElementsAre("a.npz"));
+  EXPECT_EQ(read_file(folder.file("a.npz")), "old");
 }
 
 TEST(OutputFile, IsNeverPartialWhenTheProcessIsKilledWhileWriting) {
-  const Scratch scratch;
-  write_bytes(scratch.path("a.npz"), "old");
+  const TempDir folder;
+  folder.write_file("a.npz", "old");
   in_child([&] {
     const rlimit limit{4096, 4096};
     setrlimit(RLIMIT_FSIZE, &limit);  // SIGXFSZ kills the child in the middle of the file
-    return write_npz(scratch.path("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {}).ok() ? 1 : 2;
+    return write_npz(folder.file("a.npz"), {matrix("m", Matrix::Random(100, 100))}, {}).ok() ? 1 : 2;
   });
-  EXPECT_EQ(read_bytes(scratch.path("a.npz")), "old");
-  ASSERT_TRUE(write_text_file(scratch.path("a.npz"), "new").ok()) << "what a killed process left is in the way";
+  EXPECT_EQ(read_file(folder.file("a.npz")), "old");
+  ASSERT_TRUE(write_text_file(folder.file("a.npz"), "new").ok()) << "what a killed process left is in the way";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "tests/release/example_model.hpp"
-#include "tests/release/scratch.hpp"
+#include "tests/release/python.hpp"
 
 namespace eigenveil {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using namespace eigenveil::testing;  // NOLINT(google-build-using-namespace)
+using namespace eigenveil::test;  // NOLINT(google-build-using-namespace)
 
 /// The example with components of 6 features, so that they can be drawn as 2 x 3 pictures.
 Model picture_model() {
@@ -32,9 +32,9 @@ ReportOptions two_by_three() { return {.image_shape = ReportOptions::ImageShape{
 
 /// Runs a Python program that gets the report's path; prints what it finds wrong.
 void check_with_python(const std::string& report, const std::string& program) {
-  const Scratch scratch;
-  write_bytes(scratch.path("report.html"), report);
-  const auto ran = run_python(scratch, program, {scratch.path("report.html")});
+  const TempDir folder;
+  folder.write_file("report.html", report);
+  const auto ran = run_python(folder, program, {folder.file("report.html")});
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
 }
 
@@ -243,10 +243,10 @@ TEST(Report, LeavesOutAMeanThatIsZeroAndPicturesThatDoNotFit) {
 }
 
 TEST(Report, ShowsAPythonProgramThatRunsAndProjectsRows) {
-  const Scratch scratch;
-  ASSERT_TRUE(write_model(example_model(), scratch.path("model.npz")).ok());
-  write_bytes(scratch.path("report.html"), html_report(example_model()));
-  const auto ran = run_python(scratch, R"py(
+  const TempDir folder;
+  ASSERT_TRUE(write_model(example_model(), folder.file("model.npz")).ok());
+  folder.write_file("report.html", html_report(example_model()));
+  const auto ran = run_python(folder, R"py(
 import html, os, re, sys, numpy
 os.chdir(sys.argv[1])
 program = html.unescape(re.search(r"<pre>(import.*?)</pre>", open("report.html").read(), re.S).group(1))
@@ -256,7 +256,7 @@ exec(program, names)
 assert abs(names["scores"][0, 0] - 0.51) < 1e-15, names["scores"]
 assert names["manifest"]["model"] == "pca"
 )py",
-                              {scratch.path(".")});
+                              {folder.file(".")});
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
 }
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "tests/release/example_model.hpp"
-#include "tests/release/scratch.hpp"
+#include "tests/release/python.hpp"
 
 namespace eigenveil {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using namespace eigenveil::testing;  // NOLINT(google-build-using-namespace)
+using namespace eigenveil::test;  // NOLINT(google-build-using-namespace)
 
 struct Person {
   double height;
@@ -75,17 +75,17 @@ std::vector<std::vector<double>> parse_csv(const std::string& text) {
 }
 
 TEST(Transform, ProjectsClampedAndCategoricalColumnsByNameWhateverTheirOrder) {
-  const Scratch scratch;
+  const TempDir folder;
   Model model = example_model();
   const auto rows = people(20000);  // several batches
-  write_bytes(scratch.path("people.csv"), csv_of(rows));
+  folder.write_file("people.csv", csv_of(rows));
   double last_progress = 0;
-  const auto written = transform(model, scratch.path("people.csv"), {}, scratch.path("scores.csv"),
+  const auto written = transform(model, folder.file("people.csv"), {}, folder.file("scores.csv"),
                                  [&](double share) { last_progress = share; });
   ASSERT_TRUE(written.ok()) << written.error().message;
   EXPECT_EQ(*written, rows.size());
   EXPECT_GT(last_progress, 0.99);
-  const std::string text = read_bytes(scratch.path("scores.csv"));
+  const std::string text = read_file(folder.file("scores.csv"));
   EXPECT_THAT(text, StartsWith("pc1,pc2\n"));
   const auto scores = parse_csv(text);
   ASSERT_EQ(scores.size(), rows.size());
@@ -97,19 +97,19 @@ TEST(Transform, ProjectsClampedAndCategoricalColumnsByNameWhateverTheirOrder) {
 }
 
 TEST(Transform, WritesTheSameNumbersAsCsvAndAsNpy) {
-  const Scratch scratch;
+  const TempDir folder;
   const Model model = example_model();
-  write_bytes(scratch.path("people.csv"), csv_of(people(9000)));
-  ASSERT_TRUE(transform(model, scratch.path("people.csv"), {}, scratch.path("s.csv")).ok());
-  ASSERT_TRUE(transform(model, scratch.path("people.csv"), {}, scratch.path("s.npy")).ok());
-  const auto ran = run_python(scratch, R"(
+  folder.write_file("people.csv", csv_of(people(9000)));
+  ASSERT_TRUE(transform(model, folder.file("people.csv"), {}, folder.file("s.csv")).ok());
+  ASSERT_TRUE(transform(model, folder.file("people.csv"), {}, folder.file("s.npy")).ok());
+  const auto ran = run_python(folder, R"(
 import sys, numpy
 csv = numpy.loadtxt(sys.argv[1], delimiter=",", skiprows=1)
 npy = numpy.load(sys.argv[2])
 assert npy.dtype == numpy.float64 and npy.shape == (9000, 2), (npy.dtype, npy.shape)
 assert (csv == npy).all()
 )",
-                              {scratch.path("s.csv"), scratch.path("s.npy")});
+                              {folder.file("s.csv"), folder.file("s.npy")});
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
 }
 
@@ -127,59 +127,59 @@ Model unbounded_model() {
 }
 
 TEST(Transform, AgreesWithNumpyOnTheModelFileAndTheSameCsv) {
-  const Scratch scratch;
-  ASSERT_TRUE(write_model(unbounded_model(), scratch.path("model.npz")).ok());
+  const TempDir folder;
+  ASSERT_TRUE(write_model(unbounded_model(), folder.file("model.npz")).ok());
   std::string csv;
   for (const auto& person : people(500)) csv += fmt::format("{},{}\n", person.height, person.weight);
-  write_bytes(scratch.path("rows.csv"), csv);
-  const auto model = read_model(scratch.path("model.npz"));
+  folder.write_file("rows.csv", csv);
+  const auto model = read_model(folder.file("model.npz"));
   ASSERT_TRUE(model.ok());
-  ASSERT_TRUE(transform(*model, scratch.path("rows.csv"), {}, scratch.path("scores.npy")).ok());
-  const auto ran = run_python(scratch, R"(
+  ASSERT_TRUE(transform(*model, folder.file("rows.csv"), {}, folder.file("scores.npy")).ok());
+  const auto ran = run_python(folder, R"(
 import sys, numpy
 m = numpy.load(sys.argv[1])
 rows = numpy.loadtxt(sys.argv[2], delimiter=",")
 scores = ((rows - m["offset"]) * m["scale"] - m["mean"]) @ m["components"].T
 assert numpy.abs(scores - numpy.load(sys.argv[3])).max() < 1e-11
 )",
-                              {scratch.path("model.npz"), scratch.path("rows.csv"), scratch.path("scores.npy")});
+                              {folder.file("model.npz"), folder.file("rows.csv"), folder.file("scores.npy")});
   EXPECT_EQ(ran.exit_code, 0) << ran.output;
 }
 
 TEST(Transform, TakesAFileWithoutNamesByPosition) {
-  const Scratch scratch;
+  const TempDir folder;
   Model model = example_model();
-  write_bytes(scratch.path("people.csv"), "170,70,F\n150,90,M\n");
+  folder.write_file("people.csv", "170,70,F\n150,90,M\n");
   SourceOptions options;
   options.header = Header::kNo;
-  const auto written = transform(model, scratch.path("people.csv"), options, scratch.path("scores.csv"));
+  const auto written = transform(model, folder.file("people.csv"), options, folder.file("scores.csv"));
   ASSERT_TRUE(written.ok()) << written.error().message;
-  const auto scores = parse_csv(read_bytes(scratch.path("scores.csv")));
+  const auto scores = parse_csv(read_file(folder.file("scores.csv")));
   ASSERT_EQ(scores.size(), 2);
   EXPECT_NEAR(scores[0][0], scores_of(model, {170, 70, true})[0], 1e-14);
   EXPECT_NEAR(scores[1][1], scores_of(model, {150, 90, false})[1], 1e-14);
 }
 
 TEST(Transform, TakesColumnsTheCallerChoseByPosition) {
-  const Scratch scratch;
+  const TempDir folder;
   Model model = example_model();
-  write_bytes(scratch.path("people.csv"), "gender,cm,kg,id\nF,170,70,1\nM,150,90,2\n");
+  folder.write_file("people.csv", "gender,cm,kg,id\nF,170,70,1\nM,150,90,2\n");
   SourceOptions options;
   options.columns = {"cm", "kg", "gender"};
-  const auto written = transform(model, scratch.path("people.csv"), options, scratch.path("scores.csv"));
+  const auto written = transform(model, folder.file("people.csv"), options, folder.file("scores.csv"));
   ASSERT_TRUE(written.ok()) << written.error().message;
-  const auto scores = parse_csv(read_bytes(scratch.path("scores.csv")));
+  const auto scores = parse_csv(read_file(folder.file("scores.csv")));
   EXPECT_NEAR(scores.at(1)[0], scores_of(model, {150, 90, false})[0], 1e-14);
 }
 
 /// The error of a transform that must fail; checks that it left nothing but what was there.
 Error refusal(const std::string& csv, const std::string& out = "scores.csv", const SourceOptions& options = {},
               const Model& model = example_model()) {
-  const Scratch scratch;
-  write_bytes(scratch.path("people.csv"), csv);
-  const auto written = transform(model, scratch.path("people.csv"), options, scratch.path(out));
-  EXPECT_THAT(scratch.names(), ElementsAre("people.csv"));
-  EXPECT_EQ(read_bytes(scratch.path("people.csv")), csv);
+  const TempDir folder;
+  folder.write_file("people.csv", csv);
+  const auto written = transform(model, folder.file("people.csv"), options, folder.file(out));
+  EXPECT_THAT(folder.names(), ElementsAre("people.csv"));
+  EXPECT_EQ(read_file(folder.file("people.csv")), csv);
   EXPECT_FALSE(written.ok());
   return written.ok() ? internal_error("accepted") : written.error();
 }

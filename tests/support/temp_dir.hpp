@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eigenveil::test {
 
@@ -27,6 +28,13 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+  /// Names of what is in it.
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) found.push_back(entry.path().filename());
+    return found;
+  }
 
   /// Writes the bytes and returns the path.
   std::string write_file(const std::string& name, std::string_view bytes) const {

@@ -1,12 +1,24 @@
 #include "eigenveil/estimators/pca/gram.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 
 namespace eigenveil {
+namespace {
+
+// Truncated subspace iteration on the released matrix, Q <- qr(truncate(S Q)), then Rayleigh and Ritz.
+Result<EigenPairs> sparse_eigenpairs(const Matrix& S, Matrix Q, std::size_t sparsity) {
+  constexpr int kRounds = 60;
+  Q = truncate_rows(Q, sparsity);
+  for (int round = 0; round < kRounds; ++round) Q = truncate_rows(orthonormal(S * Q), sparsity);
+  auto pairs = top_eigenpairs(Q.transpose() * S * Q, static_cast<std::size_t>(Q.cols()));
+  if (!pairs) return pairs.error();
+  return EigenPairs{pairs->values, Q * pairs->vectors};
+}
+
+}  // namespace
 
 PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
   PrivacyPlan plan{plan_preparation(adjacency, options.preparation, 1.0)};
@@ -16,15 +28,17 @@ PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
 
 Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options) {
   const RowsShape shape = oracle.shape();
-  if (options.components < 1 || options.components > shape.columns)
-    return bad_input(fmt::format("--components is {} but the data has {} columns", options.components, shape.columns));
+  EIGENVEIL_TRY(check(shape, options));
   const auto prepared = prepare(oracle, plan, options.preparation);
   if (!prepared) return prepared.error();
 
   const PrivacyEvent& event = plan.events.back();
   const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
   if (!gram) return gram.error();
-  auto pairs = top_eigenpairs(gram->value() / prepared->rows, options.components);
+  const Matrix covariance = gram->value() / prepared->rows;
+  auto pairs = top_eigenpairs(covariance, options.components);
+  if (!pairs) return pairs.error();
+  if (options.sparsity) pairs = sparse_eigenpairs(covariance, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
 

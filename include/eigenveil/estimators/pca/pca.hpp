@@ -7,6 +7,7 @@ namespace eigenveil {
 struct PcaOptions {
   std::size_t components;  ///< k, from 1 to the number of columns
   PreparationOptions preparation;
+  std::optional<std::size_t> sparsity;  ///< s: how many columns may have a loading; default: all
 };
 
 /// Principal components of the rows about `mean`, in the features' units.
@@ -17,5 +18,8 @@ struct PcaResult {
   double rows;        ///< public, or the released noisy count
   double noise_edge;  ///< the largest eigenvalue that the noise alone would typically produce
 };
+
+/// Refuses more components than columns, and a sparsity that cannot hold the components.
+Status check(const RowsShape& shape, const PcaOptions& options);
 
 }  // namespace eigenveil

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "eigenveil/estimators/pca/pca.hpp"
+
+namespace eigenveil {
+
+// Noisy subspace iteration, Q <- qr(G Q + noise), as a family:
+//   power           filter off                  (Hardt and Price 2014)
+//   adaptive-power  filter shrink or drop       (Nguyen, Ene, Nguyen 2026, and its block form for k > 1)
+//   sparse-power    PcaOptions::sparsity s      (distributed sparse PCA: the s rows of Q of largest norm are kept)
+// A round costs O(n d k) time; memory besides the rows is O(d k).
+
+enum class RowFilter {
+  kOff,     ///< noise for the longest row that the bound allows
+  kShrink,  ///< contributions above a privately found threshold are scaled down to it
+  kDrop,    ///< contributions above it are left out, as in the paper
+};
+
+struct PowerOptions {
+  std::size_t rounds = 8;  ///< T
+  RowFilter filter = RowFilter::kShrink;
+  double grid_ratio = 1.25;  ///< of consecutive thresholds; the paper's is 2
+  double share_above = 0.5;  ///< share of rows that may exceed the threshold (drop: a twentieth of it)
+};
+
+/// Every answer `fit_power` will ask for, with relative weights for `calibrate`.
+PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power);
+
+/// `plan` is what `calibrate` made of `plan_power`, and what the oracle's reservation holds.
+Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options,
+                            const PowerOptions& power);
+
+}  // namespace eigenveil

@@ -1,0 +1,36 @@
+"""A file larger than --memory works, stays within it, and gives the same release."""
+import os
+import unittest
+
+import numpy as np
+
+from support import BUDGET_FLAGS, PROGRAM, AppTest
+
+MEGABYTE = 1 << 20
+
+
+class Memory(AppTest):
+    def peak(self, *args):
+        """Runs the program in a child of its own and returns the largest resident set, in bytes."""
+        pid = os.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.environ.update(HOME=str(self.home), XDG_DATA_HOME=str(self.home))
+            os.execv(PROGRAM, [PROGRAM, *map(str, args), "--quiet", "--json"])
+        _, status, usage = os.wait4(pid, 0)
+        self.assertEqual(status, 0)
+        return usage.ru_maxrss * 1024
+
+    def test_resident_set_stays_within_the_limit(self):
+        rows = np.random.default_rng(1).integers(0, 255, size=(800_000, 100), dtype="u1")
+        np.save(self.path("d.npy"), rows)  # 320 MB on the lattice
+        args = ["pca", "d.npy", "--range", "0:255", "--components", 3, *BUDGET_FLAGS, "--insecure-seed", 1, "--no-ledger"]
+        small = self.peak(*args, "--memory", "160M", "--out", "small.npz")
+        large = self.peak(*args, "--memory", "2G", "--out", "large.npz")
+        self.assertGreater(large, 320 * MEGABYTE, "the rows fit in memory there")
+        self.assertLess(small, 160 * MEGABYTE)
+        self.assertEqual((self.folder / "small.npz").read_bytes(), (self.folder / "large.npz").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
