@@ -1,10 +1,12 @@
 #include "eigenveil/rows/bounded_rows.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+
+#include "eigenveil/base/parallel.hpp"
 
 namespace eigenveil {
 namespace {
@@ -48,16 +50,17 @@ struct BatchWork {
     bounded.resize(batch.rows * d);
     fates.resize(batch.rows);
     norms.resize(keep_norms ? batch.rows : 0);
-#pragma omp parallel num_threads(threads)
-    {
+    constexpr std::size_t kRowsAtOnce = 64;
+    Tickets pieces((batch.rows + kRowsAtOnce - 1) / kRowsAtOnce);
+    on_threads(threads, [&] {
       std::vector<double> features(d);
-#pragma omp for schedule(static)
-      for (std::size_t i = 0; i < batch.rows; ++i) {
-        map.apply(&batch.values[i * raw_width], features.data());
-        fates[i] = bound_row(features.data(), d, lattice, &bounded[i * d]);
-        if (keep_norms) norms[i] = fates[i] == RowFate::kNotFinite ? 0.0 : euclidean_norm(features.data(), d);
-      }
-    }
+      while (const auto piece = pieces.next())
+        for (std::size_t i = *piece * kRowsAtOnce; i < std::min((*piece + 1) * kRowsAtOnce, batch.rows); ++i) {
+          map.apply(&batch.values[i * raw_width], features.data());
+          fates[i] = bound_row(features.data(), d, lattice, &bounded[i * d]);
+          if (keep_norms) norms[i] = fates[i] == RowFate::kNotFinite ? 0.0 : euclidean_norm(features.data(), d);
+        }
+    });
   }
 };
 
@@ -113,34 +116,34 @@ Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
   const Lattice before = lattice_;
   const Lattice after{radius.value(), before.bits};
   Status failure;
-#pragma omp parallel num_threads(threads_)
-  {
+  std::mutex failing;
+  Tickets chunks(store_.chunks());
+  on_threads(threads_, [&] {
     std::vector<std::int32_t> buffer;
     std::vector<std::int32_t> moved;
     std::vector<double> row(d);
-#pragma omp for schedule(dynamic)
-    for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
-      const auto rows = store_.read(chunk, buffer);
+    while (const auto chunk = chunks.next()) {
+      const auto rows = store_.read(*chunk, buffer);
       Status done = rows ? Status() : Status(rows.error());
       if (rows) {
-        const std::size_t count = store_.rows_in(chunk);
+        const std::size_t count = store_.rows_in(*chunk);
         moved.resize(count * d);
         for (std::size_t i = 0; i < count; ++i) {
           // a - mean, with a = u * unit
           for (std::size_t j = 0; j < d; ++j)
             row[j] = (*rows)[i * d + j] * before.unit() - mean[static_cast<Eigen::Index>(j)];
-          const bool stays_zero = std::binary_search(zeroed_.begin(), zeroed_.end(), chunk * store_.chunk_rows() + i);
-          if (stays_zero) std::fill(row.begin(), row.end(), 0.0);
+          if (std::binary_search(zeroed_.begin(), zeroed_.end(), *chunk * store_.chunk_rows() + i))
+            std::fill(row.begin(), row.end(), 0.0);
           bound_row(row.data(), d, after, &moved[i * d]);
         }
-        done = store_.write(chunk, moved.data());
+        done = store_.write(*chunk, moved.data());
       }
       if (!done) {
-#pragma omp critical
+        const std::lock_guard lock(failing);
         failure = done;
       }
     }
-  }
+  });
   if (failure.ok()) lattice_ = after;
   return failure;
 }

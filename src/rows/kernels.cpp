@@ -1,10 +1,12 @@
 #include "eigenveil/rows/kernels.hpp"
 
 #include <cblas.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+
+#include "eigenveil/base/parallel.hpp"
 
 namespace eigenveil {
 namespace {
@@ -23,41 +25,47 @@ Status for_each_block(const BoundedRows& rows, std::size_t most_rows, bool conve
   const ChunkStore& store = rows.store();
   const std::size_t d = rows.columns();
   Status failure;
-#pragma omp parallel num_threads(rows.threads())
-  {
+  std::mutex failing;
+  Tickets chunks(store.chunks());
+  on_threads(rows.threads(), [&] {
     auto worker = make_worker();
     std::vector<std::int32_t> buffer;
     std::vector<double> values;
-#pragma omp for schedule(dynamic)
-    for (std::size_t chunk = 0; chunk < store.chunks(); ++chunk) {
-      const auto lattice = store.read(chunk, buffer);
+    while (const auto chunk = chunks.next()) {
+      const auto lattice = store.read(*chunk, buffer);
       if (!lattice) {
-#pragma omp critical(eigenveil_failure)
+        const std::lock_guard lock(failing);
         failure = lattice.error();
-        continue;
+        return;
       }
-      const std::size_t count = store.rows_in(chunk);
+      const std::size_t count = store.rows_in(*chunk);
       if (convert) values.assign(*lattice, *lattice + count * d);
       for (std::size_t i = 0; i < count; i += most_rows)
-        worker(RowBlock{chunk * store.chunk_rows() + i, std::min(most_rows, count - i), d, *lattice + i * d,
+        worker(RowBlock{*chunk * store.chunk_rows() + i, std::min(most_rows, count - i), d, *lattice + i * d,
                         convert ? &values[i * d] : nullptr});
     }
     worker.finish();
-  }
+  });
   return failure;
 }
 
 int blas_int(std::size_t value) { return static_cast<int>(value); }
 
+// The 128-bit total that threads add to.
+struct Total {
+  explicit Total(std::size_t size) : values(size) {}
+  std::vector<Int128> values;
+  std::mutex adding;
+};
+
 // Sums blocks in doubles and moves the sums into the shared 128-bit total before they can become inexact.
 struct ExactAccumulator {
-  std::vector<Int128>& total;
+  Total& total;
   std::size_t most_rows;
   std::vector<double> partial;
   std::size_t pending = 0;
 
-  ExactAccumulator(std::vector<Int128>& sum, std::size_t size, std::size_t most)
-      : total(sum), most_rows(most), partial(size) {}
+  ExactAccumulator(Total& sum, std::size_t size, std::size_t most) : total(sum), most_rows(most), partial(size) {}
 
   // Adds partial[index(i)] to total[i].
   template <class Flush>
@@ -82,13 +90,10 @@ struct GramWorker {
                 blas_int(d), 1.0, sum.partial.data(), blas_int(d));
   }
   void flush(std::size_t n) const {
-#pragma omp critical(eigenveil_total)
-    {
-      Int128* to = sum.total.data();
-      for (std::size_t column = 0; column < n; ++column)
-        for (std::size_t row = column; row < n; ++row)
-          *to++ += static_cast<std::int64_t>(sum.partial[column * n + row]);
-    }
+    const std::lock_guard lock(sum.total.adding);
+    Int128* to = sum.total.values.data();
+    for (std::size_t column = 0; column < n; ++column)
+      for (std::size_t row = column; row < n; ++row) *to++ += static_cast<std::int64_t>(sum.partial[column * n + row]);
   }
   void finish() const {
     if (sum.pending > 0) flush(d);
@@ -112,8 +117,9 @@ struct OuterWorker {
                 blas_int(block.columns));
   }
   void flush() const {
-#pragma omp critical(eigenveil_total)
-    for (std::size_t i = 0; i < sum.partial.size(); ++i) sum.total[i] += static_cast<std::int64_t>(sum.partial[i]);
+    const std::lock_guard lock(sum.total.adding);
+    for (std::size_t i = 0; i < sum.partial.size(); ++i)
+      sum.total.values[i] += static_cast<std::int64_t>(sum.partial[i]);
   }
   void finish() const {
     if (sum.pending > 0) flush();
@@ -121,7 +127,7 @@ struct OuterWorker {
 };
 
 struct CountWorker {
-  std::vector<Int128>& total;
+  Total& total;
   const AddCounts& add;
   std::vector<std::int64_t> counts;
 
@@ -130,8 +136,8 @@ struct CountWorker {
     flush();
   }
   void flush() {
-#pragma omp critical(eigenveil_total)
-    for (std::size_t i = 0; i < counts.size(); ++i) total[i] += counts[i];
+    const std::lock_guard lock(total.adding);
+    for (std::size_t i = 0; i < counts.size(); ++i) total.values[i] += counts[i];
     std::fill(counts.begin(), counts.end(), 0);
   }
   void finish() const {}
@@ -143,29 +149,29 @@ double largest_entry(const BoundedRows& rows) { return static_cast<double>(rows.
 
 Result<std::vector<Int128>> gram_sum(const BoundedRows& rows) {
   const std::size_t d = rows.columns();
-  std::vector<Int128> total(d * (d + 1) / 2);
+  Total total(d * (d + 1) / 2);
   const std::size_t most = exact_rows(largest_entry(rows) * largest_entry(rows));
   EIGENVEIL_TRY(for_each_block(rows, most, true, [&] { return GramWorker{ExactAccumulator(total, d * d, most)}; }));
-  return total;
+  return std::move(total.values);
 }
 
 Result<std::vector<Int128>> outer_sum(const BoundedRows& rows, std::size_t k, double largest_weight,
                                       const FillWeights& fill) {
-  std::vector<Int128> total(rows.columns() * k);
+  Total total(rows.columns() * k);
   const std::size_t most = exact_rows(largest_entry(rows) * largest_weight);
   EIGENVEIL_TRY(for_each_block(rows, most, true, [&] {
-    return OuterWorker{ExactAccumulator(total, total.size(), most), k, fill, {}};
+    return OuterWorker{ExactAccumulator(total, total.values.size(), most), k, fill, {}};
   }));
-  return total;
+  return std::move(total.values);
 }
 
 Result<std::vector<Int128>> count_sum(const BoundedRows& rows, std::size_t size, BlockValues values,
                                       const AddCounts& add) {
-  std::vector<Int128> total(size);
+  Total total(size);
   EIGENVEIL_TRY(for_each_block(rows, rows.store().chunk_rows(), values == BlockValues::kFill, [&] {
     return CountWorker{total, add, std::vector<std::int64_t>(size)};
   }));
-  return total;
+  return std::move(total.values);
 }
 
 }  // namespace eigenveil
