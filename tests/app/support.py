@@ -28,9 +28,9 @@ class AppTest(unittest.TestCase):
         (self.folder / name).write_bytes(data)
         return self.path(name)
 
-    def run_program(self, *args, expect=OK, **kwargs):
+    def run_program(self, *args, expect=OK, program=PROGRAM, **kwargs):
         environment = {**os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data")}
-        done = subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
+        done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
                               env=environment, stdin=subprocess.DEVNULL, timeout=300, **kwargs)
         self.assertEqual(done.returncode, expect, f"{args}\n{done.stdout}\n{done.stderr}")
         return done

@@ -139,6 +139,26 @@ class Pca(AppTest):
                 self.assertNotIn("model.npz", self.files())
         self.assertEqual(self.charged(), [])
 
+    def test_every_method_finds_the_widest_direction(self):
+        for method in (["gram"], ["gram", "--sparsity", 3], ["power", "--rounds", 3], ["adaptive-power", "--rounds", 3],
+                       ["adaptive-power", "--rounds", 3, "--filter", "drop"], ["sparse-power", "--sparsity", 3]):
+            with self.subTest(method):
+                result = self.run_json(*self.args, "--row-bound", 0.5, "--method", *method, "--report", "r.html")
+                self.assertEqual(result["method"], method[0])
+                events = [f"--event={e['mechanism']},count={e['count']}" for e in result["events"]]
+                account = self.run_json("account", "--delta", "1e-6", *events)
+                self.assertLessEqual(account["epsilon"], 1.0001)
+                self.assertGreater(account["epsilon"], 0.998)
+                components = np.load(self.path("model.npz"))["components"]
+                self.assertGreater(components[0, 0] ** 2, 0.7)
+                if "--sparsity" in method:
+                    self.assertEqual(np.count_nonzero(np.abs(components).sum(axis=0)), 3)
+        self.run_program("transform", "model.npz", "data.npy", "--out", "scores.npy")
+        for extra in (["--method", "sparse-power"], ["--method", "power", "--sparsity", 3], ["--sparsity", 7],
+                      ["--sparsity", 1], ["--method", "power", "--rounds", 0], ["--filter", "x"], ["--grid-ratio", 1]):
+            with self.subTest(extra):
+                self.run_program(*self.args, *extra, expect=USAGE)
+
     def test_bounds_are_needed(self):
         done = self.run_program("pca", "data.npy", "--components", 1, *BUDGET_FLAGS, expect=USAGE)
         self.assertIn("--range", done.stderr)
