@@ -80,12 +80,14 @@ TEST(Directions, NormFactorBoundsTheSpectralNorm) {
   for (int trial = 0; trial < 50; ++trial) {
     const Eigen::Index d = 5 + trial * 7;
     const Eigen::Index k = 1 + trial % 5;
-    const Matrix X = Eigen::HouseholderQR<Matrix>(Matrix::Random(d, k)).householderQ() * Matrix::Identity(d, k);
+    Matrix X = Eigen::HouseholderQR<Matrix>(Matrix::Random(d, k)).householderQ() * Matrix::Identity(d, k);
+    const bool skewed = trial % 2 == 1;  // longer than one and correlated, as rounding in an estimator could leave it
+    if (skewed) X += 0.02 * Matrix::Ones(d, k) + 0.05 * X;
     const auto directions = Directions::quantise(X);
-    ASSERT_TRUE(directions.ok());
+    ASSERT_TRUE(directions.ok()) << trial;
     const Matrix quantised = (X * 0x1p20).unaryExpr([](double x) { return std::trunc(x); }) * 0x1p-20;
     EXPECT_GE(directions->norm_factor(), quantised.jacobiSvd().singularValues()(0));
-    EXPECT_LE(directions->norm_factor(), 1.01);
+    EXPECT_LE(directions->norm_factor(), skewed ? 2 : 1.01);
   }
 }
 
