@@ -13,6 +13,12 @@ std::int64_t squared_norm(const std::int32_t* row, std::size_t columns) {
   return sum;
 }
 
+void shrink_to_bound(std::int32_t* row, std::size_t columns, std::int64_t L) {
+  while (squared_norm(row, columns) > L * L)
+    for (std::size_t j = 0; j < columns; ++j)
+      row[j] = static_cast<std::int32_t>(static_cast<double>(row[j]) * (1.0 - 0x1p-24));
+}
+
 RowFate bound_row(const double* row, std::size_t columns, const Lattice& lattice, std::int32_t* out) {
   double largest = 0;
   bool finite = true;
@@ -41,11 +47,7 @@ RowFate bound_row(const double* row, std::size_t columns, const Lattice& lattice
   const double factor = clipped ? L / s : L;
   for (std::size_t j = 0; j < columns; ++j) out[j] = static_cast<std::int32_t>(row[j] / divisor * factor);
 
-  // Rounding may have left the row a hair too long: the integers decide.
-  const std::int64_t most = lattice.norm_bound() * lattice.norm_bound();
-  while (squared_norm(out, columns) > most)
-    for (std::size_t j = 0; j < columns; ++j)
-      out[j] = static_cast<std::int32_t>(static_cast<double>(out[j]) * (1.0 - 0x1p-24));
+  shrink_to_bound(out, columns, lattice.norm_bound());
   return clipped ? RowFate::kClipped : RowFate::kKept;
 }
 

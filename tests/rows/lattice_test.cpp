@@ -60,6 +60,22 @@ RC_GTEST_PROP(Lattice, RowsOnTheSphereStayInside, ()) {
   RC_ASSERT(squared_norm(u.data(), u.size()) <= lattice.norm_bound() * lattice.norm_bound());
 }
 
+// Floating point hardly ever leaves a row too long, so the step that would catch it is tested by itself.
+TEST(Lattice, IntegersThatAreTooLongAreShrunkUntilTheyFit) {
+  std::mt19937_64 random(3);
+  const std::int64_t L = 1 << 20;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<std::int32_t> row(1 + random() % 20);
+    row[0] = static_cast<std::int32_t>(L);
+    for (std::size_t j = 1; j < row.size(); ++j) row[j] = static_cast<std::int32_t>(random() % 3);
+    if (trial == 0) row = {static_cast<std::int32_t>(L) + 1};
+    if (trial == 1) row = {static_cast<std::int32_t>(L), -1};
+    shrink_to_bound(row.data(), row.size(), L);
+    ASSERT_LE(squared_norm(row.data(), row.size()), L * L);
+    ASSERT_GT(row[0], L - 20) << "and not more than needed";
+  }
+}
+
 TEST(Lattice, RowsWithinTheBoundMoveByLessThanOneStep) {
   std::mt19937_64 random(2);
   const Lattice lattice{5.0, 20};

@@ -22,6 +22,9 @@ enum class RowFate { kKept, kClipped, kNotFinite };
 /// for every input a file can hold. A row with a NaN or an infinity becomes the zero row.
 RowFate bound_row(const double* row, std::size_t columns, const Lattice& lattice, std::int32_t* out);
 
+/// Shortens integers until ||u|| <= L, whatever rounding had left: the last word on a row's length.
+void shrink_to_bound(std::int32_t* row, std::size_t columns, std::int64_t L);
+
 /// ||u||^2, exactly.
 std::int64_t squared_norm(const std::int32_t* row, std::size_t columns);
 
