@@ -36,6 +36,7 @@ Result<std::size_t> bytes_from_text(const std::string& text) {
 void SourceFlags::add_to(CLI::App& app) {
   app.add_option("--columns", columns, "Columns to use, by name or 1-based position or range: a,b,c or 1-50")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->group("Rows");
   app.add_option("--header", header, "Does a CSV file begin with column names? auto, yes or no")
       ->check(CLI::IsMember({"auto", "yes", "no"}))

@@ -156,6 +156,9 @@ class Formats(AppTest):
         np.testing.assert_array_equal(self.release("packed.npz", "--member", "x"), expected)
         self.release("packed.npz", expect=BAD_INPUT)
         np.testing.assert_array_equal(self.release("d.npy", "--columns", "1-6"), expected)
+        # an option with a list does not swallow the file that follows it
+        self.run_program("pca", "--columns", "a,b", "header.csv", "--range", "0:255", "--components", 2, *BUDGET_FLAGS)
+        self.assertEqual(np.load(self.path("model.npz"))["components"].shape, (2, 2))
 
 
 if __name__ == "__main__":
