@@ -12,6 +12,8 @@ template <class... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
 };
+template <class... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;
 
 // A count of rows carries no lattice of its own; any integer works, and 1 is it.
 constexpr double kCountUnit = 1.0;
