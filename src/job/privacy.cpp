@@ -54,6 +54,19 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   return ledger->reserve(dataset, privacy.adjacency, plan, purpose);
 }
 
+// What the samplers cannot draw is refused before it is charged. No query moves a sum by more than about 2 L^2.
+Status check_drawable(const PrivacyPlan& plan, const Lattice& lattice) {
+  const auto L = static_cast<double>(lattice.norm_bound());
+  for (const PrivacyEvent& event : plan.events) {
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
+      const auto noise = GaussianMechanism::noise_for(Sensitivity(2 * L * L), gaussian->mu);
+      if (!noise) return noise.error();
+    }
+    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
@@ -66,6 +79,7 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
   if (!(*certified <= privacy.epsilon.value()))
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
                                       *certified, privacy.epsilon.value()));
+  EIGENVEIL_TRY(check_drawable(*plan, rows.lattice()));
 
   observer.step("reserving budget");
   std::string dataset;

@@ -156,6 +156,18 @@ TEST_F(PcaRun, AnUnwritableOutputIsFoundBeforeTheCharge) {
   EXPECT_TRUE(reservations().empty());
 }
 
+TEST_F(PcaRun, NoiseThatCannotBeDrawnIsRefusedBeforeTheCharge) {
+  create(1);
+  PcaJob tiny = job();
+  tiny.privacy.epsilon = *Epsilon::of(1e-6);
+  tiny.privacy.delta = *Delta::of(1e-9);
+  Observer observer;
+  const auto outcome = run_pca(tiny, observer);
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code, ErrorCode::kUsage) << outcome.error().message;
+  EXPECT_TRUE(reservations().empty());
+}
+
 TEST_F(PcaRun, ABadRowIsFoundBeforeTheCharge) {
   create(1);
   std::ofstream(path("data.csv"), std::ios::app) << "1,2,\n";
