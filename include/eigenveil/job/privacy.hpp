@@ -4,6 +4,9 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
+#include "eigenveil/estimators/pca/method.hpp"
 #include "eigenveil/job/observer.hpp"
 #include "eigenveil/job/rows.hpp"
 #include "eigenveil/ledger/ledger.hpp"
@@ -28,15 +31,21 @@ struct ChargedOracle {
   PrivacyPlan plan;
   double certified_epsilon;
   bool secure;          ///< false when the noise is seeded
+  bool certified;       ///< false for a paper's calibration that costs more than it claims
   std::string dataset;  ///< the ledger's name for the data; empty without a ledger
 };
 
-/// Calibrates the plan, charges it, and only then makes the oracle. `purpose` is what the ledger will remember.
-Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
-                             const RunOptions& run, const std::string& data, const std::string& purpose,
-                             Observer& observer);
+/// Certifies the plan, charges it, and only then makes the oracle. `purpose` is what the ledger will remember. A plan
+/// that costs more than the budget is refused, unless it is a paper's own calibration: that is charged for what it
+/// costs.
+Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& plan, Calibration calibration,
+                             const PrivacyOptions& privacy, const RunOptions& run, const std::string& data,
+                             const std::string& purpose, Observer& observer);
 
 /// The guarantee in plain words.
-std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure);
+std::string guarantee_in_words(const PrivacyOptions& privacy, const ChargedOracle& charged);
+
+/// What every manifest says of its guarantee: adjacency, budget, events, ledger, the sentence, and the warnings so far.
+nlohmann::json privacy_json(const PrivacyOptions& privacy, const ChargedOracle& charged);
 
 }  // namespace eigenveil

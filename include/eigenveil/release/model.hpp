@@ -16,7 +16,9 @@ namespace eigenveil {
 /// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
 /// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map];
 /// optional: noise_edge (the largest eigenvalue that noise alone would typically produce).
-/// A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d).
+/// A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d); by method spiked also
+/// noise_variance. A "covariance" has the same and may have covariance (d x d):
+/// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;

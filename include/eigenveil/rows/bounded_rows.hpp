@@ -29,7 +29,6 @@ struct BoundingOptions {
   std::string spill_folder;
   std::size_t chunk_rows = 0;
   std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
-  bool keep_raw_norms = false;              ///< for RawNormExceedance
   int threads = 1;
 };
 
@@ -53,7 +52,6 @@ class BoundedRows {
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
   const std::vector<std::int32_t>& classes() const { return classes_; }  ///< one a row, if a class column was named
-  const std::vector<double>& raw_norms() const { return raw_norms_; }    ///< one a row, if kept
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }
 
@@ -68,7 +66,6 @@ class BoundedRows {
   ChunkStore store_;
   Lattice lattice_;
   std::vector<std::int32_t> classes_;
-  std::vector<double> raw_norms_;
   std::vector<std::size_t> zeroed_;  // rows that are zero for want of a value: they stay so when recentred
   BoundingDiagnostics diagnostics_;
   int threads_;

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <string_view>
+
+#include "eigenveil/estimators/pca/spiked.hpp"
+#include "eigenveil/privacy/accountant.hpp"
+
+namespace eigenveil {
+
+enum class PcaMethod {
+  kGram,           ///< one noisy covariance matrix: n d^2 time, d^2 memory
+  kPower,          ///< noisy subspace iteration
+  kSparsePower,    ///< the same with few loadings, filtered
+  kAdaptivePower,  ///< the same with a filter that adapts to the rows: for many columns
+  kSpiked,         ///< a few components and one noise variance
+};
+
+std::string_view name(PcaMethod method);
+Result<PcaMethod> pca_method_from_name(std::string_view text);
+
+enum class Calibration {
+  kTight,  ///< exact composition, the smaller sensitivities
+  kPaper,  ///< the method's paper's own noise, for comparison
+};
+
+struct Budget {
+  Epsilon epsilon;
+  Delta delta;
+  Adjacency adjacency = Adjacency::kReplaceOne;
+  Accounting accounting = Accounting::kTight;
+};
+
+/// One of the PCA methods with all its options: what the planner forecasts and a job runs.
+struct PcaProgram {
+  PcaMethod method;
+  PcaOptions options;
+  PowerOptions power = {};
+  SpikedOptions spiked = {};
+  Calibration calibration = Calibration::kTight;
+};
+
+struct PcaFit {
+  PcaResult pca;
+  std::optional<double> noise_variance;  ///< spiked
+};
+
+/// Refuses options that do not go together, and what does not fit the number of columns.
+Status check(const PcaProgram& program, std::size_t columns, Adjacency adjacency);
+
+/// Every answer the program will ask for, with its noise. Under `kTight` the plan keeps the budget; what a plan under
+/// `kPaper` really costs is for the accountant to say.
+Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget);
+
+Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle, const PrivacyPlan& plan);
+
+/// Bytes of the program's own sums besides the rows.
+std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads);
+
+/// "gram", "adaptive-power, 4 rounds", ...
+std::string describe(const PcaProgram& program);
+
+}  // namespace eigenveil
