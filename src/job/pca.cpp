@@ -7,10 +7,6 @@
 namespace eigenveil {
 namespace {
 
-const char* name(Center center) {
-  return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
-}
-
 const char* name(RowFilter filter) {
   return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
 }
@@ -33,10 +29,8 @@ Result<PcaResult> fit_pca(const PcaJob& job, const ChargedOracle& charged, const
 }
 
 nlohmann::json options_json(const PcaJob& job, double row_bound) {
-  nlohmann::json options = {{"components", job.components},
-                            {"center", name(job.rows.center)},
-                            {"missing", job.rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
-                            {"row_bound", row_bound}};
+  nlohmann::json options = row_options_json(job.rows, row_bound);
+  options["components"] = job.components;
   if (job.sparsity) options["sparsity"] = *job.sparsity;
   if (job.method != PcaMethod::kGram) {
     const PowerOptions power = power_options(job);
@@ -49,34 +43,10 @@ nlohmann::json options_json(const PcaJob& job, double row_bound) {
 
 nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, const BoundedData& data,
                              const PcaResult& fit, double row_bound) {
-  nlohmann::json manifest = {
-      {"eigenveil", version()},
-      {"model", "pca"},
-      {"method", name(job.method)},
-      {"options", options_json(job, row_bound)},
-      {"adjacency", name(job.privacy.adjacency)},
-      {"epsilon", job.privacy.epsilon.value()},
-      {"delta", job.privacy.delta.value()},
-      {"certified_epsilon", charged.certified_epsilon},
-      {"accounting", job.privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
-      {"events", events_to_json(charged.plan.events)},
-      {"guarantee", guarantee_in_words(job.privacy, charged.secure)},
-      {"private", charged.secure},
-      {"warnings", nlohmann::json::array()},
-      {"ledger", {{"used", job.privacy.use_ledger}}},
-      {"noise_edge", fit.noise_edge},
-      {"features", data.map.feature_names()},
-      {"columns", columns_to_json(data.map.specs())},
-  };
-  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
-  if (!job.privacy.dataset.empty()) manifest["ledger"]["dataset"] = job.privacy.dataset;
-  if (job.privacy.adjacency == Adjacency::kReplaceOne)
-    manifest["rows"] = static_cast<long long>(fit.rows);
-  else
-    manifest["noisy_rows"] = static_cast<long long>(fit.rows);
-  if (!job.privacy.use_ledger)
-    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
-  if (!charged.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
+  nlohmann::json manifest =
+      common_manifest("pca", name(job.method), options_json(job, row_bound), job.privacy, charged, fit.rows);
+  manifest["noise_edge"] = fit.noise_edge;
+  add_columns(manifest, data.map);
   const auto drowned = (fit.eigenvalues.array() <= fit.noise_edge).count();
   if (drowned > 0)
     manifest["warnings"].push_back(
@@ -124,8 +94,6 @@ Result<std::size_t> check_shape(const PcaJob& job) {
 }
 
 }  // namespace
-
-const char* version() { return EIGENVEIL_VERSION; }
 
 std::string_view name(PcaMethod method) {
   switch (method) {

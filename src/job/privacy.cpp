@@ -54,12 +54,11 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   return ledger->reserve(dataset, privacy.adjacency, plan, purpose);
 }
 
-// What the samplers cannot draw is refused before it is charged. No query moves a sum by more than about 2 L^2.
-Status check_drawable(const PrivacyPlan& plan, const Lattice& lattice) {
-  const auto L = static_cast<double>(lattice.norm_bound());
+// What the samplers cannot draw is refused before it is charged.
+Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
-      const auto noise = GaussianMechanism::noise_for(Sensitivity(2 * L * L), gaussian->mu);
+      const auto noise = GaussianMechanism::noise_for(largest, gaussian->mu);
       if (!noise) return noise.error();
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
@@ -69,17 +68,18 @@ Status check_drawable(const PrivacyPlan& plan, const Lattice& lattice) {
 
 }  // namespace
 
-Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
-                             const RunOptions& run, const std::string& data, const std::string& purpose,
-                             Observer& observer) {
-  auto plan = calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting);
+Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                Observer& observer) {
+  const bool tight = privacy.calibration == Calibration::kTight;
+  auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
   if (!plan) return plan.error();
   const auto certified = epsilon_of(plan->events, privacy.delta, privacy.accounting);
   if (!certified) return certified.error();
-  if (!(*certified <= privacy.epsilon.value()))
+  if (tight && !(*certified <= privacy.epsilon.value()))
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
                                       *certified, privacy.epsilon.value()));
-  EIGENVEIL_TRY(check_drawable(*plan, rows.lattice()));
+  EIGENVEIL_TRY(check_drawable(*plan, largest));
 
   observer.step("reserving budget");
   std::string dataset;
@@ -91,10 +91,19 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
 
   auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
   const bool secure = random.secure();
-  auto local =
-      std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, *std::move(reservation), std::move(random));
-  return ChargedOracle{std::make_unique<ObservedOracle>(std::move(local), observer), *std::move(plan), *certified,
-                       secure, dataset};
+  return ChargedPlan{{*std::move(plan), *certified, secure, dataset}, *std::move(reservation), std::move(random)};
+}
+
+Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
+                             const RunOptions& run, const std::string& data, const std::string& purpose,
+                             Observer& observer) {
+  // No query moves a sum by more than about 2 L^2.
+  const auto L = static_cast<double>(rows.lattice().norm_bound());
+  auto charged = charge_plan(shape, Sensitivity(2 * L * L), privacy, run, data, purpose, observer);
+  if (!charged) return charged.error();
+  auto local = std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, std::move(charged->reservation),
+                                             std::move(charged->random));
+  return ChargedOracle{static_cast<Charge&&>(*charged), std::make_unique<ObservedOracle>(std::move(local), observer)};
 }
 
 std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
@@ -112,6 +121,13 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
                                                   : "one row is added or removed; the number of rows is private",
       epsilon, std::exp(epsilon), privacy.delta.value(),
       "It holds for every data set; it does not depend on how the rows were drawn.");
+}
+
+std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge) {
+  PrivacyOptions stated = privacy;
+  if (privacy.calibration == Calibration::kPaper)
+    if (const auto certified = Epsilon::of(charge.certified_epsilon)) stated.epsilon = *certified;
+  return guarantee_in_words(stated, charge.secure);
 }
 
 }  // namespace eigenveil

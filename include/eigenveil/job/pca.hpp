@@ -1,7 +1,7 @@
 #pragma once
 
 #include "eigenveil/estimators/pca/power.hpp"
-#include "eigenveil/job/privacy.hpp"
+#include "eigenveil/job/manifest.hpp"
 #include "eigenveil/release/model.hpp"
 #include "eigenveil/release/report.hpp"
 
@@ -38,8 +38,5 @@ struct PcaOutcome {
 
 /// Reads, bounds, charges, fits, writes; in that order, so that a bad file or an unwritable folder costs nothing.
 Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer);
-
-/// The version of this library.
-const char* version();
 
 }  // namespace eigenveil

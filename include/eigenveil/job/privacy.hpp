@@ -11,6 +11,12 @@
 
 namespace eigenveil {
 
+/// How the noise is chosen.
+enum class Calibration {
+  kTight,  ///< the least that keeps the budget
+  kPaper,  ///< what a paper prescribes, for comparison; what it really costs is certified and charged
+};
+
 /// The guarantee a user asks for, and where it is charged.
 struct PrivacyOptions {
   Epsilon epsilon;
@@ -20,23 +26,42 @@ struct PrivacyOptions {
   bool use_ledger = true;
   std::string ledger;   ///< path; empty: Ledger::default_path()
   std::string dataset;  ///< empty: the data file's own record, which has no limit
+  Calibration calibration = Calibration::kTight;
 };
 
-/// A plan that has been charged and the oracle that will answer it.
-struct ChargedOracle {
-  std::unique_ptr<Oracle> oracle;
+/// What was charged, as a manifest tells it.
+struct Charge {
   PrivacyPlan plan;
   double certified_epsilon;
   bool secure;          ///< false when the noise is seeded
   std::string dataset;  ///< the ledger's name for the data; empty without a ledger
 };
 
-/// Calibrates the plan, charges it, and only then makes the oracle. `purpose` is what the ledger will remember.
+/// A plan that has been charged and the oracle that will answer it.
+struct ChargedOracle : Charge {
+  std::unique_ptr<Oracle> oracle;
+};
+
+/// A plan that has been charged, for an oracle of another kind.
+struct ChargedPlan : Charge {
+  std::unique_ptr<Reservation> reservation;
+  SecureRandom random;
+};
+
+/// Calibrates the plan (a paper's plan is taken as it is), certifies and charges it. `largest` is the largest
+/// sensitivity, in lattice units, that an answer may have: noise that cannot be drawn for it is refused first.
+Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                Observer& observer);
+
+/// `charge_plan`, and only then the oracle. `purpose` is what the ledger will remember.
 Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
                              const RunOptions& run, const std::string& data, const std::string& purpose,
                              Observer& observer);
 
 /// The guarantee in plain words.
 std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure);
+/// That of a charge: a paper's noise guarantees what it was certified for, not what the paper claims.
+std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge);
 
 }  // namespace eigenveil

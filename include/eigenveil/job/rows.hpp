@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/job/class_column.hpp"
 #include "eigenveil/job/observer.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
@@ -24,7 +25,9 @@ struct RowOptions {
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
   Center center = Center::kRange;
   MissingPolicy missing = MissingPolicy::kError;
-  SourceOptions source;  ///< columns, header, delimiter, member
+  SourceOptions source;                          ///< columns, header, delimiter, member
+  std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes
+  std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
 };
 
 struct RunOptions {
@@ -38,6 +41,7 @@ struct BoundedData {
   BoundedRows rows;
   ColumnMap map;
   PreparationOptions preparation;
+  std::vector<std::string> classes = {};  ///< public labels of the classes, if there is a class column
 };
 
 /// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
@@ -48,6 +52,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
 struct OpenedData {
   std::unique_ptr<RowSource> source;
   ColumnMap map;
+  std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
 };
 Result<OpenedData> open_data(const RowOptions& options);
 

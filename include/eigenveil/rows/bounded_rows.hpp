@@ -29,7 +29,9 @@ struct BoundingOptions {
   std::string spill_folder;
   std::size_t chunk_rows = 0;
   std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
-  bool keep_raw_norms = false;              ///< for RawNormExceedance
+  std::size_t classes = 0;      ///< how many there are; a row of a class beyond is refused, or dropped. 0: any
+  bool drop_unlisted = false;   ///< such a row counts as the zero row, of no class
+  bool keep_raw_norms = false;  ///< for RawNormExceedance
   int threads = 1;
 };
 
@@ -52,8 +54,9 @@ class BoundedRows {
   std::size_t columns() const { return store_.columns(); }
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
-  const std::vector<std::int32_t>& classes() const { return classes_; }  ///< one a row, if a class column was named
-  const std::vector<double>& raw_norms() const { return raw_norms_; }    ///< one a row, if kept
+  /// One a row, if a class column was named; -1: none
+  const std::vector<std::int32_t>& classes() const { return classes_; }
+  const std::vector<double>& raw_norms() const { return raw_norms_; }  ///< one a row, if kept
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }
 

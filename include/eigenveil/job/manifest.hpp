@@ -1,0 +1,25 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "eigenveil/job/privacy.hpp"
+#include "eigenveil/release/model.hpp"
+
+namespace eigenveil {
+
+/// What every release says about itself, whatever the model: version, guarantee, events, ledger, columns, warnings.
+/// `rows` is public, or a released noisy count.
+nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
+                               const PrivacyOptions& privacy, const Charge& charge, double rows);
+
+/// The public map of the columns.
+void add_columns(nlohmann::json& manifest, const ColumnMap& map);
+
+/// The options that say how rows were read.
+nlohmann::json row_options_json(const RowOptions& rows, double row_bound);
+
+/// The version of this library.
+const char* version();
+
+}  // namespace eigenveil

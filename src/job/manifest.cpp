@@ -1,0 +1,62 @@
+#include "eigenveil/job/manifest.hpp"
+
+#include <fmt/format.h>
+
+namespace eigenveil {
+namespace {
+
+const char* name(Center center) {
+  return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
+}
+
+}  // namespace
+
+const char* version() { return EIGENVEIL_VERSION; }
+
+nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
+  return {{"center", name(rows.center)},
+          {"missing", rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
+          {"row_bound", row_bound}};
+}
+
+nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
+                               const PrivacyOptions& privacy, const Charge& charge, double rows) {
+  nlohmann::json manifest = {
+      {"eigenveil", version()},
+      {"model", model},
+      {"method", method},
+      {"options", std::move(options)},
+      {"adjacency", name(privacy.adjacency)},
+      {"epsilon", privacy.epsilon.value()},
+      {"delta", privacy.delta.value()},
+      {"certified_epsilon", charge.certified_epsilon},
+      {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
+      {"events", events_to_json(charge.plan.events)},
+      {"guarantee", guarantee_in_words(privacy, charge)},
+      {"private", charge.secure},
+      {"warnings", nlohmann::json::array()},
+      {"ledger", {{"used", privacy.use_ledger}}},
+  };
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
+  manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
+  if (privacy.calibration == Calibration::kPaper) {
+    manifest["calibration"] = "paper";
+    const bool more = charge.certified_epsilon > privacy.epsilon.value();
+    manifest["warnings"].push_back(
+        fmt::format("{}: the noise is what the paper prescribes for epsilon {:g}; our accountant certifies {:.4g}.",
+                    more ? "Paper calibration, not certified" : "Paper calibration", privacy.epsilon.value(),
+                    charge.certified_epsilon));
+  }
+  if (!privacy.use_ledger)
+    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
+  if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
+  return manifest;
+}
+
+void add_columns(nlohmann::json& manifest, const ColumnMap& map) {
+  manifest["features"] = map.feature_names();
+  manifest["columns"] = columns_to_json(map.specs());
+}
+
+}  // namespace eigenveil
