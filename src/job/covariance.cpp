@@ -8,7 +8,7 @@ namespace eigenveil {
 namespace {
 
 CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, const PreparationOptions& preparation) {
-  return {method, preparation, job.spiked, job.calibration};
+  return {method, preparation, job.spiked};
 }
 
 Result<std::size_t> check_job(const CovarianceJob& job) {
@@ -19,8 +19,8 @@ Result<std::size_t> check_job(const CovarianceJob& job) {
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
   EIGENVEIL_TRY(check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation), d,
-                      job.privacy.adjacency));
-  if (!job.method && job.calibration == Calibration::kPaper)
+                      budget_of(job.privacy)));
+  if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
   if (!job.method && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
     return usage_error(
@@ -73,24 +73,23 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
   if (!data) return data.error();
   const BoundingDiagnostics diagnostics = data->rows.diagnostics();
 
-  const Budget budget{job.privacy.epsilon, job.privacy.delta, job.privacy.adjacency, job.privacy.accounting};
+  const Budget budget = budget_of(job.privacy);
   const auto selection = select_covariance(job, *data, budget, observer);
   if (!selection) return selection.error();
   const CovarianceProgram& program = selection->program;
-  const auto planned = plan(program, budget);
-  if (!planned) return planned.error();
-  auto charged = charge(std::move(data->rows), *planned, job.calibration, job.privacy, job.run, job.rows.data,
+  auto charged = charge(std::move(data->rows), draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
                         fmt::format("covariance --method {}", name(program.method)), observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
   if (!fitted) return fitted.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 
-  nlohmann::json manifest = manifest_json("covariance", std::string(name(program.method)), job.privacy, *charged, *data,
-                                          fitted->pca.rows);
-  manifest["options"] = row_options_json(job.rows, charged->oracle->shape().lattice.radius);
-  manifest["options"].update(program_json(pca_program(program)));
-  manifest["options"].erase("components");
+  nlohmann::json options = row_options_json(job.rows, charged->oracle->shape().lattice.radius);
+  options.update(program_json(pca_program(program), budget.calibration));
+  options.erase("components");
+  nlohmann::json manifest =
+      common_manifest("covariance", name(program.method), std::move(options), job.privacy, *charged, fitted->pca.rows);
+  add_columns(manifest, data->map);
   manifest["noise_edge"] = fitted->pca.noise_edge;
   if (!selection->forecasts.empty())
     manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection->forecasts}};

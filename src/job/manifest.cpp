@@ -1,6 +1,6 @@
 #include "eigenveil/job/manifest.hpp"
 
-#include "eigenveil/release/model.hpp"
+#include <fmt/format.h>
 
 namespace eigenveil {
 namespace {
@@ -13,9 +13,9 @@ const char* name(RowFilter filter) {
   return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
 }
 
-void add_power(nlohmann::json& options, const PcaProgram& program) {
+void add_power(nlohmann::json& options, const PcaProgram& program, Calibration calibration) {
   options["rounds"] = program.power.rounds;
-  if (program.calibration == Calibration::kPaper) return;
+  if (calibration == Calibration::kPaper) return;
   const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
   options["filter"] = name(filter);
   if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;
@@ -36,19 +36,17 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
 
 }  // namespace
 
-const char* version() { return EIGENVEIL_VERSION; }
-
-nlohmann::json manifest_json(const std::string& model, const std::string& method, const PrivacyOptions& privacy,
-                             const ChargedOracle& charged, const BoundedData& data, double rows) {
-  nlohmann::json manifest = privacy_json(privacy, charged);
-  manifest["eigenveil"] = version();
-  manifest["model"] = model;
-  manifest["method"] = method;
-  manifest["features"] = data.map.feature_names();
-  manifest["columns"] = columns_to_json(data.map.specs());
-  manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
-  return manifest;
+nlohmann::json program_json(const PcaProgram& program, Calibration calibration) {
+  nlohmann::json options = {{"components", program.options.components}};
+  if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
+  if (program.method == PcaMethod::kSpiked)
+    add_spiked(options, program.spiked);
+  else if (program.method != PcaMethod::kGram)
+    add_power(options, program, calibration);
+  return options;
 }
+
+const char* version() { return EIGENVEIL_VERSION; }
 
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
@@ -57,15 +55,48 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
           {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
 
-nlohmann::json program_json(const PcaProgram& program) {
-  nlohmann::json options = {{"components", program.options.components},
-                            {"calibration", program.calibration == Calibration::kTight ? "tight" : "paper"}};
-  if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
-  if (program.method == PcaMethod::kSpiked)
-    add_spiked(options, program.spiked);
-  else if (program.method != PcaMethod::kGram)
-    add_power(options, program);
-  return options;
+nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
+                               const PrivacyOptions& privacy, const Charge& charge, double rows) {
+  nlohmann::json manifest = {
+      {"eigenveil", version()},
+      {"model", model},
+      {"method", method},
+      {"options", std::move(options)},
+      {"adjacency", name(privacy.adjacency)},
+      {"epsilon", privacy.epsilon.value()},
+      {"delta", privacy.delta.value()},
+      {"certified_epsilon", charge.certified_epsilon},
+      {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
+      {"events", events_to_json(charge.plan.events)},
+      {"guarantee", guarantee_in_words(privacy, charge)},
+      {"private", charge.secure},
+      {"warnings", nlohmann::json::array()},
+      {"ledger", {{"used", privacy.use_ledger}}},
+  };
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
+  manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
+  if (privacy.calibration == Calibration::kPaper) {
+    manifest["calibration"] = "paper";
+    const bool more = charge.certified_epsilon > privacy.epsilon.value();
+    manifest["warnings"].push_back(
+        fmt::format("{}: the noise is what the paper prescribes for epsilon {:g}; our accountant certifies {:.4g}.",
+                    more ? "Paper calibration, not certified" : "Paper calibration", privacy.epsilon.value(),
+                    charge.certified_epsilon));
+  }
+  manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
+  if (charge.plan.model_based)
+    manifest["warnings"].push_back(
+        "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
+  if (!privacy.use_ledger)
+    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
+  if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
+  return manifest;
+}
+
+void add_columns(nlohmann::json& manifest, const ColumnMap& map) {
+  manifest["features"] = map.feature_names();
+  manifest["columns"] = columns_to_json(map.specs());
 }
 
 }  // namespace eigenveil

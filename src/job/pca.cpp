@@ -10,7 +10,7 @@ namespace eigenveil {
 namespace {
 
 PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOptions& preparation) {
-  PcaProgram program{method, {job.components, preparation, job.sparsity}, job.power, job.spiked, job.calibration};
+  PcaProgram program{method, {job.components, preparation, job.sparsity}, job.power, job.spiked};
   program.spiked.power = job.power;
   return program;
 }
@@ -57,12 +57,12 @@ Result<std::size_t> check_job(const PcaJob& job) {
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
   const PcaMethod method = job.method.value_or(job.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower);
-  if (auto fits = check(program_for(job, method, preparation), d, job.privacy.adjacency); !fits) {
+  if (auto fits = check(program_for(job, method, preparation), d, budget_of(job.privacy)); !fits) {
     Error error = fits.error();
     if (error.code == ErrorCode::kBadInput) error.message = job.rows.data + ": " + error.message;
     return error;
   }
-  if (!job.method && job.calibration == Calibration::kPaper)
+  if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
   const bool planned = !job.method || job.choose_rounds;
   if (planned && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
@@ -76,10 +76,11 @@ Result<std::size_t> check_job(const PcaJob& job) {
 
 nlohmann::json pca_manifest(const PcaJob& job, const Selection& selection, const ChargedOracle& charged,
                             const BoundedData& data, const PcaFit& fit) {
-  nlohmann::json manifest = manifest_json("pca", std::string(name(selection.program.method)), job.privacy, charged,
-                                          data, fit.pca.rows);
-  manifest["options"] = row_options_json(job.rows, charged.oracle->shape().lattice.radius);
-  manifest["options"].update(program_json(selection.program));
+  nlohmann::json options = row_options_json(job.rows, charged.oracle->shape().lattice.radius);
+  options.update(program_json(selection.program, job.privacy.calibration));
+  nlohmann::json manifest = common_manifest("pca", name(selection.program.method), std::move(options), job.privacy,
+                                            charged, fit.pca.rows);
+  add_columns(manifest, data.map);
   manifest["noise_edge"] = fit.pca.noise_edge;
   if (!selection.forecasts.empty())
     manifest["planner"] = {{"chosen", describe(selection.program)}, {"forecasts", selection.forecasts}};
@@ -105,15 +106,12 @@ Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
   if (!data) return data.error();
   const BoundingDiagnostics diagnostics = data->rows.diagnostics();
 
-  const Budget budget{job.privacy.epsilon, job.privacy.delta, job.privacy.adjacency, job.privacy.accounting};
+  const Budget budget = budget_of(job.privacy);
   const std::vector<PcaProgram> programs = programs_for(job, data->preparation, *d);
   auto selection = select(programs, job.guess, data->rows, budget, threads, observer);
   if (!selection) return selection.error();
   const PcaProgram& program = selection->program;
-  const auto planned = plan(program, budget);
-  if (!planned) return planned.error();
-
-  auto charged = charge(std::move(data->rows), *planned, job.calibration, job.privacy, job.run, job.rows.data,
+  auto charged = charge(std::move(data->rows), draft(program, budget), job.privacy, job.run, job.rows.data,
                         fmt::format("pca --method {} --components {}", name(program.method), job.components), observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "eigenveil/release/model.hpp"
-
 namespace eigenveil {
 namespace {
 
@@ -65,12 +63,11 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   return ledger->reserve(dataset, privacy.adjacency, plan, purpose);
 }
 
-// What the samplers cannot draw is refused before it is charged. No query moves a sum by more than about 2 L^2.
-Status check_drawable(const PrivacyPlan& plan, const Lattice& lattice) {
-  const auto L = static_cast<double>(lattice.norm_bound());
+// What the samplers cannot draw is refused before it is charged.
+Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
-      const auto noise = GaussianMechanism::noise_for(Sensitivity(2 * L * L), gaussian->mu);
+      const auto noise = GaussianMechanism::noise_for(largest, gaussian->mu);
       if (!noise) return noise.error();
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
@@ -80,81 +77,66 @@ Status check_drawable(const PrivacyPlan& plan, const Lattice& lattice) {
 
 }  // namespace
 
-Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& plan, Calibration calibration,
-                             const PrivacyOptions& privacy, const RunOptions& run, const std::string& data,
-                             const std::string& purpose, Observer& observer) {
-  const auto cost = epsilon_of(plan.events, privacy.delta, privacy.accounting);
-  if (!cost) return cost.error();
-  const bool certified = *cost <= privacy.epsilon.value();
-  if (!certified && calibration == Calibration::kTight)
+Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                Observer& observer) {
+  const bool tight = privacy.calibration == Calibration::kTight;
+  auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
+  if (!plan) return plan.error();
+  const auto certified = epsilon_of(plan->events, privacy.delta, privacy.accounting);
+  if (!certified) return certified.error();
+  if (tight && !(*certified <= privacy.epsilon.value()))
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
-                                      *cost, privacy.epsilon.value()));
-  EIGENVEIL_TRY(check_drawable(plan, rows.lattice()));
+                                      *certified, privacy.epsilon.value()));
+  EIGENVEIL_TRY(check_drawable(*plan, largest));
 
   observer.step("reserving budget");
   std::string dataset;
   if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
-  auto reservation = privacy.use_ledger ? reserve(plan, privacy, dataset, purpose)
-                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(plan));
+  auto reservation = privacy.use_ledger ? reserve(*plan, privacy, dataset, purpose)
+                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(*plan));
   if (!reservation) return reservation.error();
   observer.step("budget reserved");
 
   auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
   const bool secure = random.secure();
-  auto local =
-      std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, *std::move(reservation), std::move(random));
-  return ChargedOracle{
-      std::make_unique<ObservedOracle>(std::move(local), observer), plan, *cost, secure, certified, dataset};
+  return ChargedPlan{{*std::move(plan), *certified, secure, dataset}, *std::move(reservation), std::move(random)};
 }
 
-std::string guarantee_in_words(const PrivacyOptions& privacy, const ChargedOracle& charged) {
-  if (!charged.secure)
+Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
+                             const RunOptions& run, const std::string& data, const std::string& purpose,
+                             Observer& observer) {
+  // No query moves a sum by more than about 2 L^2.
+  const auto L = static_cast<double>(rows.lattice().norm_bound());
+  auto charged = charge_plan(shape, Sensitivity(2 * L * L), privacy, run, data, purpose, observer);
+  if (!charged) return charged.error();
+  auto local = std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, std::move(charged->reservation),
+                                             std::move(charged->random));
+  return ChargedOracle{static_cast<Charge&&>(*charged), std::make_unique<ObservedOracle>(std::move(local), observer)};
+}
+
+Budget budget_of(const PrivacyOptions& privacy) {
+  return {privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting, privacy.calibration};
+}
+
+std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge) {
+  if (!charge.secure)
     return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
            "and demonstrations only.";
-  const double epsilon = charged.certified ? privacy.epsilon.value() : charged.certified_epsilon;
-  std::string words;
-  if (!charged.certified)
-    words = fmt::format("Paper calibration, not certified: the paper states epsilon {:g} for this noise, which is more "
-                        "than it gives. ",
-                        privacy.epsilon.value());
-  words += fmt::format(
-      "This release is ({:.4g}, {:g})-differentially private when {}. Even someone who knows every other row and "
-      "all of this software can change their odds about any one row by at most a factor e^{:.4g} = {:.3g} through it, "
+  const bool paper = privacy.calibration == Calibration::kPaper;
+  const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
+  const std::string words = fmt::format(
+      "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
+      "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
       "except with probability {:g}. ",
       epsilon, privacy.delta.value(),
       privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
                                                   : "one row is added or removed; the number of rows is private",
       epsilon, std::exp(epsilon), privacy.delta.value());
-  return words + (charged.plan.model_based
+  return words + (charge.plan.model_based
                       ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
                         "draws from a spiked Gaussian, and need not hold for any other data."
                       : "It holds for every data set; it does not depend on how the rows were drawn.");
-}
-
-nlohmann::json privacy_json(const PrivacyOptions& privacy, const ChargedOracle& charged) {
-  nlohmann::json object = {{"adjacency", name(privacy.adjacency)},
-                           {"epsilon", privacy.epsilon.value()},
-                           {"delta", privacy.delta.value()},
-                           {"certified_epsilon", charged.certified_epsilon},
-                           {"certified", charged.certified},
-                           {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
-                           {"events", events_to_json(charged.plan.events)},
-                           {"guarantee", guarantee_in_words(privacy, charged)},
-                           {"guarantee_kind", charged.plan.model_based ? "model" : "strict"},
-                           {"private", charged.secure},
-                           {"warnings", nlohmann::json::array()},
-                           {"ledger", {{"used", privacy.use_ledger}}}};
-  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
-  if (!privacy.dataset.empty()) object["ledger"]["dataset"] = privacy.dataset;
-  nlohmann::json& warnings = object["warnings"];
-  if (!privacy.use_ledger) warnings.push_back("No ledger was used: nobody counts how often this data is asked.");
-  if (!charged.secure) warnings.push_back("The noise was seeded: this release is NOT PRIVATE.");
-  if (charged.plan.model_based)
-    warnings.push_back("Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
-  if (!charged.certified)
-    warnings.push_back(fmt::format("Paper calibration, not certified: this noise costs epsilon {:.4g}, not {:g}.",
-                                   charged.certified_epsilon, privacy.epsilon.value()));
-  return object;
 }
 
 }  // namespace eigenveil

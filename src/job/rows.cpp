@@ -7,6 +7,8 @@
 #include <cmath>
 #include <thread>
 
+#include "eigenveil/data/sliced_source.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -77,6 +79,20 @@ Result<ColumnMap> map_for(const RowOptions& options, const std::optional<Schema>
   return ColumnMap::identity(columns);
 }
 
+// Keeps the named columns of a schema, in that order.
+Status pick_columns(Schema& schema, const RowOptions& options) {
+  Schema picked;
+  for (const std::string& name : options.schema_columns) {
+    const auto found = std::find_if(schema.columns.begin(), schema.columns.end(),
+                                    [&](const ColumnSpec& spec) { return spec.name == name; });
+    if (found == schema.columns.end())
+      return usage_error(fmt::format("{}: the schema does not describe the column '{}'", *options.schema, name));
+    picked.columns.push_back(*found);
+  }
+  schema = std::move(picked);
+  return {};
+}
+
 Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
   const double largest = map.largest_norm();
   // Under private centring the rows are bounded twice; the first time nothing that the ranges allow is cut.
@@ -101,14 +117,27 @@ Result<OpenedData> open_data(const RowOptions& options) {
     auto read = read_schema(*options.schema);
     if (!read) return read.error();
     schema = *std::move(read);
+    if (!options.schema_columns.empty()) EIGENVEIL_TRY(pick_columns(*schema, options));
     source_options.columns = schema->names();
     source_options.categories = schema->categories();
   }
+  std::vector<std::string> classes;
+  if (options.class_column) {
+    auto classed = with_class_column(options.data, source_options, schema, *options.class_column);
+    if (!classed) return classed.error();
+    source_options = std::move(classed->source);
+    schema = std::move(classed->schema);
+    classes = std::move(classed->classes);
+  }
   auto source = open_source(options.data, source_options);
   if (!source) return source.error();
-  auto map = map_for(options, schema, (*source)->columns());
+  std::vector<std::string> features = (*source)->columns();
+  if (options.class_column) features.pop_back();
+  auto map = map_for(options, schema, features);
   if (!map) return map.error();
-  return OpenedData{*std::move(source), *std::move(map)};
+  if (options.class_column && !options.class_column->cuts.empty())
+    *source = std::make_unique<SlicedSource>(*std::move(source), options.class_column->cuts);
+  return OpenedData{*std::move(source), *std::move(map), std::move(classes)};
 }
 
 Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
@@ -128,6 +157,11 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - kProgram - reserved;
   bounding.threads = thread_count(run);
+  if (options.class_column) {
+    bounding.class_column = opened->source->columns().size() - 1;
+    bounding.classes = opened->classes.size();
+    bounding.drop_unlisted = options.class_column->drop_unlisted;
+  }
   auto rows =
       BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
   if (!rows) {
@@ -140,7 +174,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
   preparation.private_mean = options.center == Center::kPrivate;
   preparation.bound = options.row_bound;
   preparation.private_bound = options.private_row_bound;
-  return BoundedData{*std::move(rows), std::move(opened->map), preparation};
+  return BoundedData{*std::move(rows), std::move(opened->map), preparation, std::move(opened->classes)};
 }
 
 }  // namespace eigenveil

@@ -32,6 +32,21 @@ Error missing_error(const ColumnMap& map, std::size_t row, std::size_t column) {
       row + 1, map.specs()[column].name));
 }
 
+// The class of a row, -1 if it has none and counts as zero.
+Result<std::int32_t> class_of(double value, const BoundingOptions& options, std::size_t row,
+                              const std::string& column) {
+  const auto refused = [&](const char* why) {
+    return bad_input(fmt::format("row {}, column '{}': {}", row + 1, column, why));
+  };
+  if (std::isnan(value)) {
+    if (options.missing == MissingPolicy::kZeroRow) return -1;
+    return refused("the class is missing; fill it in, or let --missing zero-row count such rows as zero");
+  }
+  if (options.classes == 0 || value < static_cast<double>(options.classes)) return static_cast<std::int32_t>(value);
+  if (options.drop_unlisted) return -1;
+  return refused("the label is not among the classes; list it, or let --unlisted drop count such rows as zero");
+}
+
 // One batch on its way from raw values to the lattice; rows are independent, so threads share it out.
 struct BatchWork {
   const ColumnMap& map;
@@ -84,14 +99,17 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
         return missing_error(map, batch.first_row + i, first_not_finite(raw, features.data(), map));
       }
       result.diagnostics_.clipped += work.fates[i] == RowFate::kClipped ? 1 : 0;
-      if (work.fates[i] == RowFate::kNotFinite) result.zeroed_.push_back(batch.first_row + i);
+      bool zero = work.fates[i] == RowFate::kNotFinite;
       if (options.class_column) {
-        const double value = raw[*options.class_column];
-        if (std::isnan(value))
-          return bad_input(fmt::format("row {}, column '{}': the class is missing", batch.first_row + i + 1,
-                                       source.columns()[*options.class_column]));
-        result.classes_.push_back(static_cast<std::int32_t>(value));
+        const auto found =
+            class_of(raw[*options.class_column], options, batch.first_row + i, source.columns()[*options.class_column]);
+        if (!found) return found.error();
+        result.classes_.push_back(*found);
+        zero = zero || *found < 0;
       }
+      if (!zero) continue;
+      result.zeroed_.push_back(batch.first_row + i);
+      std::fill_n(&work.bounded[i * d], d, 0);
     }
     EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));
     if (progress) progress(source.progress());

@@ -12,7 +12,6 @@ struct CovarianceJob {
   RunOptions run;
   std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: the planner chooses
   SpikedOptions spiked;
-  Calibration calibration = Calibration::kTight;
   bool dense = false;  ///< spiked: write the d x d matrix too
   PublicGuess guess;
   std::string out;

@@ -1,18 +1,27 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "eigenveil/estimators/pca/method.hpp"
 #include "eigenveil/job/privacy.hpp"
+#include "eigenveil/release/model.hpp"
 
 namespace eigenveil {
 
-/// What every model's manifest says: version, kind, method, guarantee, rows, features. `rows` is public or released.
-nlohmann::json manifest_json(const std::string& model, const std::string& method, const PrivacyOptions& privacy,
-                             const ChargedOracle& charged, const BoundedData& data, double rows);
+/// What every release says about itself, whatever the model: version, guarantee, events, ledger, columns, warnings.
+/// `rows` is public, or a released noisy count.
+nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
+                               const PrivacyOptions& privacy, const Charge& charge, double rows);
 
-/// How the rows were made, for the manifest's options.
+/// The public map of the columns.
+void add_columns(nlohmann::json& manifest, const ColumnMap& map);
+
+/// The options that say how rows were read.
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound);
 
-/// Options of a PCA program, for the manifest.
-nlohmann::json program_json(const PcaProgram& program);
+/// Options of a PCA program.
+nlohmann::json program_json(const PcaProgram& program, Calibration calibration);
 
 /// The version of this library.
 const char* version();

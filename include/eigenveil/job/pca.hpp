@@ -18,7 +18,6 @@ struct PcaJob {
   PowerOptions power;                                  ///< the power methods; `power` itself takes no filter
   bool choose_rounds = false;                          ///< the planner chooses their number
   SpikedOptions spiked;                                ///< spiked
-  Calibration calibration = Calibration::kTight;
   PublicGuess guess;   ///< for the planner
   std::string out;     ///< model.npz
   std::string report;  ///< report.html; empty: none

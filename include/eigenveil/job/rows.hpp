@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/job/class_column.hpp"
 #include "eigenveil/job/observer.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
@@ -25,7 +26,9 @@ struct RowOptions {
   bool private_row_bound = false;     ///< shorten rows to a bound found privately, below row_bound or the ranges'
   Center center = Center::kRange;
   MissingPolicy missing = MissingPolicy::kError;
-  SourceOptions source;  ///< columns, header, delimiter, member
+  SourceOptions source;                          ///< columns, header, delimiter, member
+  std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes
+  std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
 };
 
 struct RunOptions {
@@ -39,6 +42,7 @@ struct BoundedData {
   BoundedRows rows;
   ColumnMap map;
   PreparationOptions preparation;
+  std::vector<std::string> classes = {};  ///< public labels of the classes, if there is a class column
 };
 
 /// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
@@ -49,6 +53,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
 struct OpenedData {
   std::unique_ptr<RowSource> source;
   ColumnMap map;
+  std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
 };
 Result<OpenedData> open_data(const RowOptions& options);
 

@@ -29,6 +29,8 @@ struct BoundingOptions {
   std::string spill_folder;
   std::size_t chunk_rows = 0;
   std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
+  std::size_t classes = 0;      ///< how many there are; a row of a class beyond is refused, or dropped. 0: any
+  bool drop_unlisted = false;   ///< such a row counts as the zero row, of no class
   int threads = 1;
 };
 
@@ -51,7 +53,8 @@ class BoundedRows {
   std::size_t columns() const { return store_.columns(); }
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
-  const std::vector<std::int32_t>& classes() const { return classes_; }  ///< one a row, if a class column was named
+  /// One a row, if a class column was named; -1: none
+  const std::vector<std::int32_t>& classes() const { return classes_; }
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }
 

@@ -16,13 +16,13 @@ Matrix CovarianceFit::dense() const {
 }
 
 PcaProgram pca_program(const CovarianceProgram& program) {
-  return {program.method, {1, program.preparation, {}}, program.spiked.power, program.spiked, program.calibration};
+  return {program.method, {1, program.preparation, {}}, program.spiked.power, program.spiked};
 }
 
-Status check(const CovarianceProgram& program, std::size_t columns, Adjacency adjacency) {
+Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget) {
   if (program.method != PcaMethod::kGram && program.method != PcaMethod::kSpiked)
     return usage_error("--method of a covariance must be auto, gram or spiked");
-  return check(pca_program(program), columns, adjacency);
+  return check(pca_program(program), columns, budget);
 }
 
 Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget) {

@@ -21,7 +21,7 @@ bool iterates(const PcaProgram& program) {
 PowerOptions power_options(const PcaProgram& program, const Budget& budget) {
   PowerOptions power = program.power;
   if (program.method == PcaMethod::kPower) power.filter = RowFilter::kOff;
-  if (program.calibration == Calibration::kTight) return power;
+  if (budget.calibration == Calibration::kTight) return power;
   power.filter = program.method == PcaMethod::kAdaptivePower ? RowFilter::kDrop : RowFilter::kOff;
   power.grid_ratio = 2;
   power.rows_above = paper_rows_above(power.rounds, budget.epsilon, budget.delta);
@@ -71,7 +71,7 @@ Result<PcaMethod> pca_method_from_name(std::string_view text) {
       fmt::format("--method must be auto, gram, power, sparse-power, adaptive-power or spiked, but is '{}'", text));
 }
 
-Status check(const PcaProgram& program, std::size_t columns, Adjacency adjacency) {
+Status check(const PcaProgram& program, std::size_t columns, const Budget& budget) {
   const PcaOptions& options = program.options;
   if (options.components < 1) return usage_error("--components must be at least 1");
   if (options.components > columns)
@@ -89,17 +89,21 @@ Status check(const PcaProgram& program, std::size_t columns, Adjacency adjacency
   if (!(program.power.grid_ratio >= 1.01 && program.power.grid_ratio <= 16))
     return usage_error(
         fmt::format("--grid-ratio must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
-  if (program.calibration == Calibration::kPaper) EIGENVEIL_TRY(check_paper(program));
+  if (budget.calibration == Calibration::kPaper) EIGENVEIL_TRY(check_paper(program));
   if (program.method != PcaMethod::kSpiked) return {};
   if (program.spiked.rank && *program.spiked.rank < options.components)
     return usage_error(fmt::format("--rank {} is below --components {}: only as many components as the rank exist",
                                    *program.spiked.rank, options.components));
-  return check(columns, adjacency, program.spiked);
+  return check(columns, budget.adjacency, program.spiked);
+}
+
+PrivacyPlan draft(const PcaProgram& program, const Budget& budget) {
+  return budget.calibration == Calibration::kPaper ? paper_plan(program, budget) : shape(program, budget);
 }
 
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget) {
-  if (program.calibration == Calibration::kPaper) return paper_plan(program, budget);
-  return calibrate(shape(program, budget), budget.epsilon, budget.delta, budget.accounting);
+  if (budget.calibration == Calibration::kPaper) return draft(program, budget);
+  return calibrate(draft(program, budget), budget.epsilon, budget.delta, budget.accounting);
 }
 
 Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle, const PrivacyPlan& plan) {

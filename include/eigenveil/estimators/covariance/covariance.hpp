@@ -9,7 +9,6 @@ struct CovarianceProgram {
   PcaMethod method = PcaMethod::kGram;
   PreparationOptions preparation = {};
   SpikedOptions spiked = {};
-  Calibration calibration = Calibration::kTight;
 };
 
 /// Sigma = U (diag(eigenvalues) - sigma^2 I) U^T + sigma^2 I. For gram U is square and sigma^2 is 0.
@@ -20,7 +19,7 @@ struct CovarianceFit {
   Matrix dense() const;
 };
 
-Status check(const CovarianceProgram& program, std::size_t columns, Adjacency adjacency);
+Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget);
 Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget);
 Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle,
                           const PrivacyPlan& plan);

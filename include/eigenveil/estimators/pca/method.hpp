@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "eigenveil/estimators/budget.hpp"
 #include "eigenveil/estimators/pca/spiked.hpp"
-#include "eigenveil/privacy/accountant.hpp"
 
 namespace eigenveil {
 
@@ -18,25 +18,12 @@ enum class PcaMethod {
 std::string_view name(PcaMethod method);
 Result<PcaMethod> pca_method_from_name(std::string_view text);
 
-enum class Calibration {
-  kTight,  ///< exact composition, the smaller sensitivities
-  kPaper,  ///< the method's paper's own noise, for comparison
-};
-
-struct Budget {
-  Epsilon epsilon;
-  Delta delta;
-  Adjacency adjacency = Adjacency::kReplaceOne;
-  Accounting accounting = Accounting::kTight;
-};
-
 /// One of the PCA methods with all its options: what the planner forecasts and a job runs.
 struct PcaProgram {
   PcaMethod method;
   PcaOptions options;
   PowerOptions power = {};
   SpikedOptions spiked = {};
-  Calibration calibration = Calibration::kTight;
 };
 
 struct PcaFit {
@@ -45,10 +32,11 @@ struct PcaFit {
 };
 
 /// Refuses options that do not go together, and what does not fit the number of columns.
-Status check(const PcaProgram& program, std::size_t columns, Adjacency adjacency);
+Status check(const PcaProgram& program, std::size_t columns, const Budget& budget);
 
-/// Every answer the program will ask for, with its noise. Under `kTight` the plan keeps the budget; what a plan under
-/// `kPaper` really costs is for the accountant to say.
+/// Every answer the program will ask for: with relative weights for `calibrate`, or with a paper's own noise.
+PrivacyPlan draft(const PcaProgram& program, const Budget& budget);
+/// The same with its noise settled.
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget);
 
 Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle, const PrivacyPlan& plan);

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "eigenveil/estimators/gep/gep.hpp"
+
+namespace eigenveil {
+
+// Two problems over rows with classes c, with n_c rows of mean m_c in a class, m the mean of all (Fisher 1936; Li 1991):
+//   A = sum_c (n_c / n) (m_c - m)(m_c - m)^T
+//   fda  B = G / n - sum_c (n_c / n) m_c m_c^T   (within classes)
+//   sir  B = G / n - m m^T                       (classes are slices of a response)
+// A comes from released class sums and counts, which take d C numbers; B from one Gram matrix, or its products from one
+// Apply a round.
+
+enum class ClassProblem { kFisher, kSliced };
+
+struct ClassOptions {
+  GepOptions gep;
+  ClassProblem problem;
+  std::size_t classes;  ///< C, at least 2
+  /// sir: C fine slices are merged, in order, into this many of about equal released counts; default: as they are
+  std::optional<std::size_t> merged = {};
+};
+
+struct ClassResult {
+  GepResult solution;
+  Matrix class_means;  ///< C x d, in the features' units (after the mean of `prepared_mean`, if any)
+  Vector priors;       ///< C, sum 1: released counts, those below zero set to zero
+  Vector mean;         ///< d: of all rows, in the features' units
+  double rows;
+  std::vector<std::size_t> empty;  ///< classes whose released count is no larger than noise
+  std::vector<std::size_t> first;  ///< merged: the first fine slice of each
+};
+
+Status check(const RowsShape& shape, const ClassOptions& options);
+
+/// Every answer `fit_classes` will ask for, with relative weights for `calibrate`.
+PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
+
+/// The same with the paper's noise (fda: C = 4 between, 7 within; sir: 13 and 6), absolute. Replace-one only.
+PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta);
+
+/// `plan` is what `calibrate` made of `plan_classes`, and what the oracle's reservation holds.
+Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const ClassOptions& options);
+
+/// Cuts for merging: the first of each group of neighbouring slices, so that groups hold about equal shares.
+std::vector<std::size_t> merge_slices(const Vector& counts, std::size_t groups);
+
+}  // namespace eigenveil

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+
+#include "eigenveil/estimators/preparation.hpp"
+
+namespace eigenveil {
+
+// Generalized eigenproblems A v = lambda B v from noisy sums (Hu, Xiang, Liu, Wang 2023, and its sparse form):
+//   pca  A = G, B = I        cca  A = cross-covariances of two views, B = their own
+//   fda  A = between, B = within classes        sir  A = covariance of slice means, B = total
+// Sums are released and turned into averages afterwards; every sensitivity is that of a query.
+
+enum class GepNoise {
+  kOnce,      ///< the sums are released once and solved exactly: d^2 memory
+  kEachStep,  ///< every round asks for the products that a step needs: O(d) memory besides the rows
+};
+
+enum class GepStart {
+  kAuto,    ///< once: the dense solution; each step: random
+  kRandom,  ///< a fixed public vector
+  kAdmm,    ///< once, sparse: a convex relaxation over the released matrices (linalg/fantope.hpp)
+};
+
+struct GepOptions {
+  std::size_t components;  ///< K
+  PreparationOptions preparation;
+  GepNoise noise = GepNoise::kOnce;
+  std::optional<std::size_t> sparsity;  ///< s: how many columns may have a weight; default: all
+  GepStart start = GepStart::kAuto;
+  std::size_t rounds = 15;      ///< m, each step: rounds, each a share of the budget
+  std::optional<double> step;   ///< eta; default: one over the largest ||B v|| / ||v|| seen so far
+  std::optional<double> ridge;  ///< added to the diagonal of B, in units of an average; default: what its noise asks for
+  bool as_in_paper = false;     ///< the paper's flow and noise, one vector, each step; for comparison
+};
+
+/// Solutions of A v = lambda B v for what was released.
+struct GepResult {
+  Vector values;   ///< descending
+  Matrix vectors;  ///< d x K; once: V^T (B + ridge I) V = I
+  double ridge;
+  double noise_edge;               ///< the largest value that noise alone would typically give; 0: not known
+  std::vector<std::string> notes;  ///< what the solve met, in words for people
+};
+
+/// Refuses options that do not go together, whatever the rows.
+Status check(const GepOptions& options);
+
+/// rho of the paper's lemma 1: (sqrt(eps + ln 1/delta) - sqrt(ln 1/delta))^2.
+double paper_rho(Epsilon epsilon, Delta delta);
+
+/// The mu of one of m answers of sensitivity `sensitivity` under the paper's noise C sqrt(m / rho) (both in units of
+/// B^2, the average's 1/n left out).
+double paper_mu(double sensitivity, double C, std::size_t rounds, Epsilon epsilon, Delta delta);
+
+}  // namespace eigenveil

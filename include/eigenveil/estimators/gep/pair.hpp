@@ -1,0 +1,19 @@
+#pragma once
+
+#include "eigenveil/estimators/gep/gep.hpp"
+#include "eigenveil/query/pair_oracle.hpp"
+
+namespace eigenveil {
+
+// A v = lambda B v for two given matrices. once: both are released whole. each step: two products a round; with the
+// paper's noise this is its algorithm 1 (algorithm 3 with a sparsity), whatever the model behind the matrices.
+
+/// Every answer `fit_pair` will ask for, with relative weights for `calibrate`.
+PrivacyPlan plan_pair(const GepOptions& options);
+
+/// The same with the paper's noise: sigma = sensitivity sqrt(m / rho), absolute.
+PrivacyPlan paper_plan_pair(const GepOptions& options, Epsilon epsilon, Delta delta);
+
+Result<GepResult> fit_pair(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options);
+
+}  // namespace eigenveil

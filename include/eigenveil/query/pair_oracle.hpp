@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+
+#include "eigenveil/ledger/ledger.hpp"
+#include "eigenveil/privacy/gaussian_mechanism.hpp"
+#include "eigenveil/query/meter.hpp"
+
+namespace eigenveil {
+
+/// Two private symmetric matrices that somebody else computed, and how far one row can move them (Frobenius norm).
+/// The guarantee is as good as these two numbers.
+struct PrivatePair {
+  Matrix A;
+  Matrix B;
+  double sensitivity_a;
+  double sensitivity_b;
+};
+
+enum class Which { kA, kB };
+
+/// Answers for a pair of matrices as an Oracle does for rows: exact integers, discrete noise, each ask the next one of
+/// a charged plan. query.proof.md, "A given pair".
+class PairOracle {
+ public:
+  /// Refuses matrices that are not square, finite, symmetric and of one size, and entries above 2^30 sensitivities.
+  static Result<PairOracle> make(const PrivatePair& pair, std::unique_ptr<Reservation> reservation,
+                                 SecureRandom random);
+  /// What `make` would refuse, before anything is charged.
+  static Status check(const PrivatePair& pair);
+  ~PairOracle();
+  PairOracle(PairOracle&&) = default;
+  PairOracle(const PairOracle&) = delete;
+  PairOracle& operator=(const PairOracle&) = delete;
+  PairOracle& operator=(PairOracle&&) = delete;
+
+  std::size_t columns() const { return d_; }
+  /// The whole matrix.
+  Result<Released<Matrix>> ask(const std::string& label, Which which, double mu);
+  /// Its product with a public matrix V of spectral norm at most 1 (d x k).
+  Result<Released<Matrix>> ask_product(const std::string& label, Which which, const Matrix& V, double mu);
+  bool complete() const { return meter_.complete(); }
+  /// Deviation of an entry's noise: off the diagonal of a matrix, or in a product.
+  double noise_of_matrix(Which which, double mu) const;
+
+ private:
+  struct Lattice {
+    std::vector<std::int64_t> entries;  ///< d x d
+    double unit;                        ///< a power of two
+    double sensitivity;                 ///< in units, rounded up
+  };
+  static Lattice quantise(const Matrix& M, double sensitivity);
+  PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation, SecureRandom random);
+  const Lattice& lattice(Which which) const { return which == Which::kA ? a_ : b_; }
+  Status admit(const std::string& label, double mu);
+
+  std::size_t d_;
+  Lattice a_;
+  Lattice b_;
+  std::unique_ptr<Reservation> reservation_;
+  Meter meter_;
+  SecureRandom random_;
+  bool answering_ = false;
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,167 @@
+#include "eigenveil/estimators/gep/cca.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "eigenveil/estimators/gep/flow.hpp"
+#include "eigenveil/estimators/gep/solve.hpp"
+#include "eigenveil/linalg/subspace.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr double kPaperC = 12;
+
+struct Views {
+  Eigen::Index x;
+  Eigen::Index y;
+};
+
+Views views_of(const RowsShape& shape, const CcaOptions& options) {
+  return {static_cast<Eigen::Index>(options.x_columns), static_cast<Eigen::Index>(shape.columns - options.x_columns)};
+}
+
+NoisyPair pair_of(const Matrix& S, const Views& d, double sigma) {
+  NoisyPair pair{S, S, sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
+                 d.x};
+  pair.A.topLeftCorner(d.x, d.x).setZero();
+  pair.A.bottomRightCorner(d.y, d.y).setZero();
+  pair.B.topRightCorner(d.x, d.y).setZero();
+  pair.B.bottomLeftCorner(d.y, d.x).setZero();
+  return pair;
+}
+
+// v_x and v_y each get B-norm 1: at a solution both halves of v^T B v = 1 are one half.
+CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& prepared) {
+  CcaResult result{std::sqrt(2.0) * solved.vectors.topRows(d.x),
+                   std::sqrt(2.0) * solved.vectors.bottomRows(d.y),
+                   solved.values.cwiseMax(0).cwiseMin(1),
+                   prepared.mean,
+                   prepared.rows,
+                   solved.ridge,
+                   solved.noise_edge,
+                   solved.notes};
+  for (Eigen::Index j = 0; j < result.x_weights.cols(); ++j) {
+    Eigen::Index largest = 0;
+    result.x_weights.col(j).cwiseAbs().maxCoeff(&largest);
+    if (result.x_weights(largest, j) >= 0) continue;
+    result.x_weights.col(j) *= -1;
+    result.y_weights.col(j) *= -1;
+  }
+  if (solved.values.size() > 0 && solved.values.maxCoeff() > 1 + 1e-9)
+    result.notes.emplace_back("A correlation came out above 1 through noise and was set to 1.");
+  return result;
+}
+
+Result<GepResult> solve_once(Oracle& oracle, const PrivacyEvent& event, const Preparation& prepared, const Views& d,
+                             const GepOptions& options) {
+  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+  if (!gram) return gram.error();
+  const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / prepared.rows;
+  return solve_pair(pair_of(gram->value() / prepared.rows, d, sigma), options);
+}
+
+// X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
+struct Split {
+  Matrix X;
+  Matrix Rx;
+  Matrix Ry;
+};
+
+Split split(const Matrix& V, const Views& d, bool literal) {
+  const Eigen::Index k = V.cols();
+  Split parts{Matrix::Zero(V.rows(), 2 * k), Matrix::Identity(k, k), Matrix::Identity(k, k)};
+  const Matrix Vx = V.topRows(d.x);
+  const Matrix Vy = V.bottomRows(d.y);
+  const Matrix Qx = literal ? Vx : orthonormal(Vx);
+  const Matrix Qy = literal ? Vy : orthonormal(Vy);
+  parts.X.topLeftCorner(d.x, k) = Qx;
+  parts.X.bottomRightCorner(d.y, k) = Qy;
+  if (!literal) {
+    parts.Rx = Qx.transpose() * Vx;
+    parts.Ry = Qy.transpose() * Vy;
+  }
+  return parts;
+}
+
+Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::size_t first, const Preparation& prepared,
+                                const Views& d, const GepOptions& options) {
+  auto event = plan.events.begin() + static_cast<std::ptrdiff_t>(first);
+  const double ridge = options.ridge.value_or(0);
+  const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
+    const Split parts = split(V, d, options.as_in_paper);
+    const auto X = Directions::quantise(parts.X);
+    if (!X) return X.error();
+    const Apply apply{*X};
+    const auto answer = oracle.ask(event->label, apply, mu_of(*event));
+    if (!answer) return answer.error();
+    ++event;
+    const Matrix P = answer->value() / prepared.rows;
+    const Eigen::Index k = V.cols();
+    Products products{Matrix(V.rows(), k), Matrix(V.rows(), k)};
+    // A V = (S_xy V_y; S_xy^T V_x),  B V = (S_xx V_x; S_yy V_y)
+    products.AV.topRows(d.x) = P.topRightCorner(d.x, k) * parts.Ry;
+    products.AV.bottomRows(d.y) = P.bottomLeftCorner(d.y, k) * parts.Rx;
+    products.BV.topRows(d.x) = P.topLeftCorner(d.x, k) * parts.Rx;
+    products.BV.bottomRows(d.y) = P.bottomRightCorner(d.y, k) * parts.Ry;
+    products.BV += ridge * V;
+    return products;
+  };
+  FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
+  flow.literal = options.as_in_paper;
+  if (flow.literal && !flow.step) flow.step = 0.1;  // as in the paper's experiments
+  flow.first_view = d.x;
+  const auto flowed = rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow);
+  if (!flowed) return flowed.error();
+  return GepResult{flowed->values, flowed->V, ridge, 0, {}};
+}
+
+}  // namespace
+
+Status check(const RowsShape& shape, const CcaOptions& options) {
+  EIGENVEIL_TRY(check(options.gep));
+  if (options.x_columns < 1 || options.x_columns >= shape.columns)
+    return usage_error("canonical correlations need at least one column in each view");
+  const std::size_t most = std::min(options.x_columns, shape.columns - options.x_columns);
+  if (options.gep.components > most)
+    return bad_input(fmt::format("--components is {} but the smaller view has {} columns", options.gep.components, most));
+  if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
+    return usage_error(fmt::format("--sparsity is {} but the two views have {} columns", *options.gep.sparsity,
+                                   shape.columns));
+  return {};
+}
+
+PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options) {
+  const GepOptions& gep = options.gep;
+  const bool once = gep.noise == GepNoise::kOnce;
+  PrivacyPlan plan{
+      plan_preparation(adjacency, gep.preparation, once ? 1.0 : std::sqrt(static_cast<double>(gep.rounds)))};
+  if (once) plan.events.push_back({"covariance", GaussianEvent{1.0}});
+  for (std::size_t round = 1; !once && round <= gep.rounds; ++round)
+    plan.events.push_back({fmt::format("products {}", round), GaussianEvent{1.0}});
+  return plan;
+}
+
+PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta delta) {
+  PrivacyPlan plan = plan_cca(Adjacency::kReplaceOne, options);
+  for (PrivacyEvent& event : plan.events)
+    event.mechanism = GaussianEvent{paper_mu(std::sqrt(2.0), kPaperC, options.gep.rounds, epsilon, delta)};
+  return plan;
+}
+
+Result<CcaResult> fit_cca(Oracle& oracle, const PrivacyPlan& plan, const CcaOptions& options) {
+  EIGENVEIL_TRY(check(oracle.shape(), options));
+  const auto prepared = prepare(oracle, plan, options.gep.preparation);
+  if (!prepared) return prepared.error();
+  const RowsShape shape = oracle.shape();
+  const Views d = views_of(shape, options);
+  const std::size_t first = preparation_events(shape.adjacency, options.gep.preparation);
+  const auto solved = options.gep.noise == GepNoise::kOnce
+                          ? solve_once(oracle, plan.events[first], *prepared, d, options.gep)
+                          : solve_by_flow(oracle, plan, first, *prepared, d, options.gep);
+  if (!solved) return solved.error();
+  return result_of(*solved, d, *prepared);
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,213 @@
+#include "eigenveil/estimators/gep/classes.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "eigenveil/estimators/gep/flow.hpp"
+#include "eigenveil/estimators/gep/solve.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/linalg/subspace.hpp"
+
+namespace eigenveil {
+namespace {
+
+// Shares of the work's mu^2. Means enter the directions once, the d x d matrix B through its inverse.
+constexpr double kCountsShare = 0.01;
+constexpr double kSumsShare = 0.24;
+
+// What is released of the classes, as averages.
+struct Classes {
+  Matrix means;    // d x C
+  Vector weights;  // n_c / n, sum 1
+  Vector mean;     // sum weights m_c
+  double rows;
+  std::vector<std::size_t> empty;
+  std::vector<std::size_t> first;
+  double edge;  // largest eigenvalue of A that the noise in the sums typically makes
+
+  // A V = sum w_c (m_c - m)(m_c - m)^T V
+  Matrix between(const Matrix& V) const {
+    const Matrix D = means.colwise() - mean;
+    return D * (weights.asDiagonal() * (D.transpose() * V));
+  }
+  // What B takes away from G / n.
+  Matrix around(ClassProblem problem, const Matrix& V) const {
+    if (problem == ClassProblem::kSliced) return mean * (mean.transpose() * V);
+    return means * (weights.asDiagonal() * (means.transpose() * V));
+  }
+};
+
+Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) {
+  Matrix merged = Matrix::Zero(fine.rows(), static_cast<Eigen::Index>(first.size()));
+  for (std::size_t group = 0, c = 0; c < static_cast<std::size_t>(fine.cols()); ++c) {
+    if (group + 1 < first.size() && c >= first[group + 1]) ++group;
+    merged.col(static_cast<Eigen::Index>(group)) += fine.col(static_cast<Eigen::Index>(c));
+  }
+  return merged;
+}
+
+Result<Classes> ask_classes(Oracle& oracle, const PrivacyEvent& counts_event, const PrivacyEvent& sums_event,
+                            const ClassOptions& options) {
+  const auto counted = oracle.ask(counts_event.label, ClassCounts{options.classes}, mu_of(counts_event));
+  if (!counted) return counted.error();
+  const auto summed = oracle.ask(sums_event.label, ClassSums{options.classes}, mu_of(sums_event));
+  if (!summed) return summed.error();
+  double count_noise = oracle.noise_of(ClassCounts{options.classes}, mu_of(counts_event));
+  double sum_noise = oracle.noise_of(ClassSums{options.classes}, mu_of(sums_event));
+  Vector counts = counted->value().col(0);
+  Matrix sums = summed->value();
+  Classes result;
+  if (options.merged && *options.merged < options.classes) {
+    result.first = merge_slices(counts.cwiseMax(0), *options.merged);
+    sums = merge_columns(sums, result.first);
+    counts = merge_columns(counts.transpose(), result.first).transpose();
+    const double width = static_cast<double>(options.classes) / static_cast<double>(result.first.size());
+    count_noise *= std::sqrt(width);
+    sum_noise *= std::sqrt(width);
+  }
+  // A class that noise alone would count as many rows of has no mean to speak of: it gets the mean of all.
+  const double least = std::max(1.0, 4 * count_noise);
+  result.means = Matrix::Zero(sums.rows(), sums.cols());
+  result.weights = Vector::Zero(counts.size());
+  double used = 0;
+  Vector total = Vector::Zero(sums.rows());
+  double smallest = std::numeric_limits<double>::infinity();
+  for (Eigen::Index c = 0; c < counts.size(); ++c) {
+    if (counts[c] < least) {
+      result.empty.push_back(static_cast<std::size_t>(c));
+      continue;
+    }
+    used += counts[c];
+    total += sums.col(c);
+    smallest = std::min(smallest, counts[c]);
+  }
+  if (!(used > 0))
+    return bad_input("no class has more rows than its noise: there is nothing to tell apart. Check the class column");
+  result.rows = used;
+  result.mean = total / used;
+  for (Eigen::Index c = 0; c < counts.size(); ++c) {
+    const bool full = counts[c] >= least;
+    result.weights[c] = full ? counts[c] / used : 0;
+    result.means.col(c) = full ? Vector(sums.col(c) / counts[c]) : result.mean;
+  }
+  // Noise N (d x C) in the sums gives A the part N diag(1 / (n n_c)) N^T.
+  const double width = std::sqrt(static_cast<double>(sums.rows())) + std::sqrt(static_cast<double>(sums.cols()));
+  result.edge = sum_noise * sum_noise * width * width / (used * smallest);
+  return result;
+}
+
+Result<GepResult> solve_once(Oracle& oracle, const PrivacyEvent& event, const Classes& classes,
+                             const ClassOptions& options) {
+  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+  if (!gram) return gram.error();
+  const Eigen::Index d = gram->value().rows();
+  const Matrix I = Matrix::Identity(d, d);
+  const Matrix A = classes.between(I);
+  const Matrix B = gram->value() / classes.rows - classes.around(options.problem, I);
+  const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / classes.rows;
+  return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge},
+                    options.gep);
+}
+
+Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::size_t first, const Classes& classes,
+                                const ClassOptions& options) {
+  auto event = plan.events.begin() + static_cast<std::ptrdiff_t>(first);
+  const double ridge = options.gep.ridge.value_or(0);
+  const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
+    // V = Q R: G V = (G Q) R
+    const Matrix Q = orthonormal(V);
+    const auto X = Directions::quantise(Q);
+    if (!X) return X.error();
+    const Apply apply{*X};
+    const auto answer = oracle.ask(event->label, apply, mu_of(*event));
+    if (!answer) return answer.error();
+    ++event;
+    Matrix BV = answer->value() / classes.rows * (Q.transpose() * V) - classes.around(options.problem, V) + ridge * V;
+    return Products{classes.between(V), std::move(BV)};
+  };
+  FlowOptions flow{.rounds = options.gep.rounds, .step = options.gep.step, .sparsity = options.gep.sparsity};
+  flow.literal = options.gep.as_in_paper;
+  const auto d = static_cast<std::size_t>(classes.mean.size());
+  const auto flowed = rayleigh_flow(multiply, random_start(d, options.gep.components), flow);
+  if (!flowed) return flowed.error();
+  return GepResult{flowed->values, flowed->V, ridge, 0, {}};
+}
+
+}  // namespace
+
+std::vector<std::size_t> merge_slices(const Vector& counts, std::size_t groups) {
+  const double share = counts.sum() / static_cast<double>(groups);
+  std::vector<std::size_t> first = {0};
+  double filled = 0;  // rows in all groups before the current slice
+  for (Eigen::Index c = 0; c < counts.size(); ++c) {
+    // a new group begins where the middle of the slice lies beyond the share of the groups so far
+    const double middle = filled + counts[c] / 2;
+    if (c > 0 && first.size() < groups && middle >= share * static_cast<double>(first.size()))
+      first.push_back(static_cast<std::size_t>(c));
+    filled += counts[c];
+  }
+  return first;
+}
+
+Status check(const RowsShape& shape, const ClassOptions& options) {
+  EIGENVEIL_TRY(check(options.gep));
+  const char* what = options.problem == ClassProblem::kFisher ? "classes" : "slices";
+  const std::size_t groups = options.merged.value_or(options.classes);
+  if (groups < 2 || options.classes < 2) return usage_error(fmt::format("at least two {} are needed", what));
+  if (options.gep.components > shape.columns)
+    return bad_input(
+        fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
+  if (options.gep.components >= groups)
+    return usage_error(fmt::format("--components {} is too many: {} {} differ along at most {} directions",
+                                   options.gep.components, groups, what, groups - 1));
+  if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
+    return usage_error(
+        fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
+  return {};
+}
+
+PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
+  const GepOptions& gep = options.gep;
+  const char* what = options.problem == ClassProblem::kFisher ? "class" : "slice";
+  PrivacyPlan plan{plan_preparation(adjacency, gep.preparation, 1.0)};
+  plan.events.push_back({fmt::format("{} counts", what), GaussianEvent{std::sqrt(kCountsShare)}});
+  plan.events.push_back({fmt::format("{} sums", what), GaussianEvent{std::sqrt(kSumsShare)}});
+  const double rest = 1 - kCountsShare - kSumsShare;
+  if (gep.noise == GepNoise::kOnce) plan.events.push_back({"covariance", GaussianEvent{std::sqrt(rest)}});
+  for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
+    plan.events.push_back(
+        {fmt::format("product {}", round), GaussianEvent{std::sqrt(rest / static_cast<double>(gep.rounds))}});
+  return plan;
+}
+
+PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta) {
+  const bool fisher = options.problem == ClassProblem::kFisher;
+  const std::size_t rounds = options.gep.rounds;
+  PrivacyPlan plan = plan_classes(Adjacency::kReplaceOne, options);
+  plan.events[0].mechanism = GaussianEvent{paper_mu(std::sqrt(2.0), fisher ? 4 : 13, rounds, epsilon, delta)};
+  plan.events[1].mechanism = GaussianEvent{paper_mu(2, fisher ? 4 : 13, rounds, epsilon, delta)};
+  for (std::size_t i = 2; i < plan.events.size(); ++i)
+    plan.events[i].mechanism = GaussianEvent{paper_mu(1, fisher ? 7 : 6, rounds, epsilon, delta)};
+  return plan;
+}
+
+Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const ClassOptions& options) {
+  EIGENVEIL_TRY(check(oracle.shape(), options));
+  const auto prepared = prepare(oracle, plan, options.gep.preparation);
+  if (!prepared) return prepared.error();
+  const std::size_t first = preparation_events(oracle.shape().adjacency, options.gep.preparation);
+  const auto classes = ask_classes(oracle, plan.events[first], plan.events[first + 1], options);
+  if (!classes) return classes.error();
+  auto solved = options.gep.noise == GepNoise::kOnce
+                    ? solve_once(oracle, plan.events[first + 2], *classes, options)
+                    : solve_by_flow(oracle, plan, first + 2, *classes, options);
+  if (!solved) return solved.error();
+  fix_signs(solved->vectors);
+  const Matrix means = (classes->means.colwise() + prepared->mean).transpose();
+  return ClassResult{*solved,         means, classes->weights, classes->mean + prepared->mean, prepared->rows,
+                     classes->empty, classes->first};
+}
+
+}  // namespace eigenveil

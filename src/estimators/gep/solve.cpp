@@ -1,0 +1,149 @@
+#include "eigenveil/estimators/gep/solve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "eigenveil/estimators/gep/flow.hpp"
+#include "eigenveil/linalg/fantope.hpp"
+#include "eigenveil/linalg/generalized.hpp"
+
+namespace eigenveil {
+namespace {
+
+struct Ridged {
+  Matrix B;
+  double ridge;
+  double smallest;  // eigenvalue before
+  double edge;
+};
+
+Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> given) {
+  const auto d = static_cast<double>(B.rows());
+  const auto extremes = extreme_eigenvalues(B);
+  if (!extremes) return extremes.error();
+  // A symmetric noise matrix has its spectrum within 2 sigma sqrt(d) (Wigner); without noise B must still be invertible.
+  const double edge = 2 * sigma * std::sqrt(d);
+  const double least = std::max({edge, 1e-10 * std::max(extremes->largest, -extremes->smallest), 1e-300});
+  Ridged result{B, given.value_or(std::max(0.0, least - extremes->smallest)), extremes->smallest, edge};
+  if (given && !(extremes->smallest + *given > 0))
+    return usage_error(fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
+                                   "than {:.3g}, or leave --ridge away",
+                                   *given, extremes->smallest, -extremes->smallest));
+  result.B.diagonal().array() += result.ridge;
+  return result;
+}
+
+std::vector<std::string> ridge_notes(const Ridged& ridged, bool given) {
+  if (!(ridged.ridge > 0)) return {};
+  if (given) return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge)};
+  if (ridged.edge > 0)
+    return {fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
+                        "alone moves eigenvalues by up to {:.3g}.",
+                        ridged.ridge, ridged.smallest, ridged.edge)};
+  return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge)};
+}
+
+std::vector<Eigen::Index> support_of(const Matrix& V) {
+  std::vector<Eigen::Index> support;
+  for (Eigen::Index i = 0; i < V.rows(); ++i)
+    if (V.row(i).squaredNorm() > 0) support.push_back(i);
+  return support;
+}
+
+Matrix largest_rows(const Matrix& V, std::size_t s) {
+  Matrix kept = V;
+  std::vector<double> norms;
+  for (Eigen::Index i = 0; i < V.rows(); ++i) norms.push_back(V.row(i).squaredNorm());
+  std::vector<double> sorted = norms;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(s) - 1, sorted.end(), std::greater<>());
+  for (Eigen::Index i = 0; i < V.rows(); ++i)
+    if (norms[static_cast<std::size_t>(i)] < sorted[s - 1]) kept.row(i).setZero();
+  return kept;
+}
+
+Result<Matrix> start_of(const NoisyPair& pair, const Matrix& B, const GepOptions& options) {
+  if (options.start == GepStart::kRandom)
+    return random_start(static_cast<std::size_t>(pair.A.rows()), options.components);
+  if (options.start == GepStart::kAdmm) return admm_start(pair.A, B, pair.sigma_a, options.components);
+  const auto dense = top_generalized_eigenpairs(pair.A, B, options.components);
+  if (!dense) return dense.error();
+  return Matrix(dense->vectors.colwise().normalized());
+}
+
+Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const GepOptions& options) {
+  const std::size_t s = *options.sparsity;
+  const auto start = start_of(pair, whole.B, options);
+  if (!start) return start.error();
+  // Sparse vectors meet the noise of s columns, not of all of them: a smaller ridge will do from here on.
+  const double few = 2 * pair.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
+  Matrix B = pair.B;
+  B.diagonal().array() += std::min(whole.ridge, options.ridge.value_or(std::max(few, 1e-10 * B.diagonal().maxCoeff())));
+  const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
+    const auto support = support_of(V);
+    const Matrix rows = V(support, Eigen::all);
+    return Products{pair.A(Eigen::all, support) * rows, B(Eigen::all, support) * rows};
+  };
+  FlowOptions flow{.rounds = 300, .step = options.step, .sparsity = s};
+  flow.first_view = pair.first_view;
+  flow.least_b = few;
+  flow.average = false;
+  flow.tolerance = 1e-10;
+  Matrix first = *start;
+  if (options.start == GepStart::kAuto) first = largest_rows(first, s);
+  const auto flowed = rayleigh_flow(multiply, first, flow);
+  if (!flowed) return flowed.error();
+
+  const auto support = support_of(flowed->V);
+  if (support.size() < options.components) return internal_error("the truncated flow kept too few columns");
+  const auto ridged = add_ridge(pair.B(support, support), pair.sigma_b, options.ridge);
+  if (!ridged) return ridged.error();
+  auto pairs = top_generalized_eigenpairs(pair.A(support, support), ridged->B, options.components);
+  if (!pairs) return pairs.error();
+  Matrix vectors = Matrix::Zero(pair.A.rows(), pairs->vectors.cols());
+  vectors(support, Eigen::all) = pairs->vectors;
+  const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(pair.A.rows()));
+  const double spread = ridged->B.diagonal().cwiseInverse().mean();
+  return GepResult{pairs->values, vectors, ridged->ridge, pair.edge_a * share * spread,
+                   ridge_notes(*ridged, options.ridge.has_value())};
+}
+
+}  // namespace
+
+Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std::size_t components) {
+  constexpr Eigen::Index kMost = 300;
+  if (A.rows() > kMost)
+    return usage_error(fmt::format("--init admm takes at most {} columns (each of its rounds costs their cube), but "
+                                   "there are {}: leave --init away",
+                                   kMost, A.rows()));
+  FantopeOptions options{.components = components};
+  options.penalty = sigma_a * std::sqrt(2 * std::log(static_cast<double>(A.rows()) + 1));
+  options.most_rounds = 5000;
+  const auto relaxed = solve_fantope(A, B, options);
+  if (!relaxed) return relaxed.error();
+  const auto leading = top_eigenpairs(relaxed->P, components);
+  if (!leading) return leading.error();
+  return leading->vectors;
+}
+
+Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options) {
+  EIGENVEIL_TRY(check(options));
+  const auto d = static_cast<std::size_t>(pair.A.rows());
+  if (options.components > d)
+    return bad_input(fmt::format("--components is {} but there are {} columns", options.components, d));
+  if (options.sparsity && *options.sparsity > d)
+    return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.sparsity, d));
+  const auto ridged = add_ridge(pair.B, pair.sigma_b, options.ridge);
+  if (!ridged) return ridged.error();
+  if (options.sparsity && *options.sparsity < d) return solve_sparse(pair, *ridged, options);
+  const auto pairs = top_generalized_eigenpairs(pair.A, ridged->B, options.components);
+  if (!pairs) return pairs.error();
+  // In a basis where B = I the noise of A is multiplied by about the mean of 1 / B's entries on the diagonal.
+  const double spread = ridged->B.diagonal().cwiseInverse().mean();
+  return GepResult{pairs->values, pairs->vectors, ridged->ridge, pair.edge_a * spread,
+                   ridge_notes(*ridged, options.ridge.has_value())};
+}
+
+}  // namespace eigenveil

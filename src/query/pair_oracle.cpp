@@ -1,0 +1,122 @@
+#include "eigenveil/query/pair_oracle.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/SVD>
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+constexpr int kBits = 30;           // a sensitivity is about 2^30 steps, so that truncation hardly counts
+constexpr int kDirectionBits = 20;  // public vectors are truncated to 2^-20
+constexpr double kMostSteps = 0x1p61;
+
+double unit_for(double sensitivity) { return std::ldexp(1.0, std::ilogb(sensitivity) - kBits); }
+
+Status check_matrix(const Matrix& M, double sensitivity, const char* name) {
+  if (!(std::isfinite(sensitivity) && sensitivity > 0))
+    return usage_error(fmt::format("--sensitivity-{} must be finite and positive, but is {}", name, sensitivity));
+  if (M.rows() == 0 || M.rows() != M.cols())
+    return bad_input(fmt::format("matrix {} is {} x {}, but must be square", name, M.rows(), M.cols()));
+  if (!M.allFinite()) return bad_input(fmt::format("matrix {} holds a value that is not a finite number", name));
+  const double largest = M.cwiseAbs().maxCoeff();
+  Eigen::Index i = 0;
+  Eigen::Index j = 0;
+  if ((M - M.transpose()).cwiseAbs().maxCoeff(&i, &j) > 1e-9 * largest)
+    return bad_input(fmt::format("matrix {} is not symmetric: entry ({}, {}) is {} but ({}, {}) is {}", name, i + 1,
+                                 j + 1, M(i, j), j + 1, i + 1, M(j, i)));
+  if (!(largest / unit_for(sensitivity) < kMostSteps))
+    return usage_error(
+        fmt::format("--sensitivity-{} {:g} is too small for entries up to {:g}: is it that of the matrix "
+                    "as given, not of something scaled?",
+                    name, sensitivity, largest));
+  return {};
+}
+
+double round_up(double value) { return value * (1.0 + 0x1p-50); }
+
+}  // namespace
+
+Status PairOracle::check(const PrivatePair& pair) {
+  EIGENVEIL_TRY(check_matrix(pair.A, pair.sensitivity_a, "a"));
+  EIGENVEIL_TRY(check_matrix(pair.B, pair.sensitivity_b, "b"));
+  if (pair.A.rows() != pair.B.rows())
+    return bad_input(fmt::format("matrix a has {} rows but matrix b has {}", pair.A.rows(), pair.B.rows()));
+  return {};
+}
+
+PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
+  const double unit = unit_for(sensitivity);
+  const auto d = static_cast<std::size_t>(M.rows());
+  Lattice lattice{std::vector<std::int64_t>(d * d), unit, round_up(sensitivity / unit + static_cast<double>(d))};
+  // Dividing by a power of two is exact. The lower triangle speaks for both.
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t i = j; i < d; ++i)
+      lattice.entries[j * d + i] = lattice.entries[i * d + j] =
+          static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
+  return lattice;
+}
+
+PairOracle::PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation,
+                       SecureRandom random)
+    : d_(d),
+      a_(std::move(a)),
+      b_(std::move(b)),
+      reservation_(std::move(reservation)),
+      meter_(reservation_->plan()),
+      random_(std::move(random)) {}
+
+Result<PairOracle> PairOracle::make(const PrivatePair& pair, std::unique_ptr<Reservation> reservation,
+                                    SecureRandom random) {
+  EIGENVEIL_TRY(check(pair));
+  return PairOracle(static_cast<std::size_t>(pair.A.rows()), quantise(pair.A, pair.sensitivity_a),
+                    quantise(pair.B, pair.sensitivity_b), std::move(reservation), std::move(random));
+}
+
+PairOracle::~PairOracle() {
+  if (reservation_ && !answering_) reservation_->close_unused();
+}
+
+Status PairOracle::admit(const std::string& label, double mu) {
+  EIGENVEIL_TRY(meter_.admit(label, GaussianEvent{mu}));
+  if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
+  answering_ = true;
+  return {};
+}
+
+Result<Released<Matrix>> PairOracle::ask(const std::string& label, Which which, double mu) {
+  const Lattice& from = lattice(which);
+  EIGENVEIL_TRY(admit(label, mu));
+  PrivateSum sum{PrivateSum::Layout::kSymmetric, d_, d_, {}};
+  for (std::size_t j = 0; j < d_; ++j)
+    for (std::size_t i = j; i < d_; ++i) sum.values.push_back(from.entries[j * d_ + i]);
+  return GaussianMechanism::release(std::move(sum), Sensitivity(from.sensitivity), mu, from.unit, random_);
+}
+
+Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V, double mu) {
+  if (static_cast<std::size_t>(V.rows()) != d_ || V.cols() == 0 || !V.allFinite() || V.cwiseAbs().maxCoeff() > 2)
+    return internal_error("directions must be finite, of unit length and fit the matrix");
+  const Lattice& from = lattice(which);
+  const double step = std::ldexp(1.0, kDirectionBits);
+  const Matrix X = (V * step).unaryExpr([](double x) { return std::trunc(x); });
+  // ||D X||_F <= ||D||_F ||X||_2 <= ||D||_F ||X||_F's spectral part, by Gershgorin on the exact integer matrix X^T X
+  const double norm = round_up(std::sqrt((X.transpose() * X).cwiseAbs().rowwise().sum().maxCoeff()));
+  EIGENVEIL_TRY(admit(label, mu));
+  const auto k = static_cast<std::size_t>(V.cols());
+  PrivateSum sum{PrivateSum::Layout::kPlain, d_, k, std::vector<Int128>(d_ * k)};
+  for (std::size_t c = 0; c < k; ++c)
+    for (std::size_t j = 0; j < d_; ++j) {
+      const auto x = static_cast<Int128>(X(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
+      for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
+    }
+  return GaussianMechanism::release(std::move(sum), Sensitivity(round_up(from.sensitivity * std::max(norm, 1.0))), mu,
+                                    from.unit / step, random_);
+}
+
+double PairOracle::noise_of_matrix(Which which, double mu) const {
+  const auto noise = GaussianMechanism::noise_for(Sensitivity(lattice(which).sensitivity), mu);
+  return noise ? std::ldexp(static_cast<double>(noise->sigma_off), -noise->shift) * lattice(which).unit : 0;
+}
+
+}  // namespace eigenveil
