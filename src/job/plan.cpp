@@ -17,18 +17,40 @@ Budget with_epsilon(Budget budget, double epsilon) {
   return budget;
 }
 
+// Samples of the model at other numbers of rows; the latest of them is kept, and a single draw has to do there.
+class Samples {
+ public:
+  explicit Samples(const PlanRequest& request, Sample own) : request_(request), own_(std::move(own)) {}
+  const Sample& own() const { return own_; }
+  Result<const Sample*> at(std::size_t rows) {
+    if (rows == request_.model.rows) return &own_;
+    if (other_ && other_->model().rows == rows) return &*other_;
+    PublicModel model = request_.model;
+    model.rows = rows;
+    auto drawn = Sample::draw(model, request_.threads, 1, 1);
+    if (!drawn) return drawn.error();
+    other_.emplace(*std::move(drawn));
+    return &*other_;
+  }
+
+ private:
+  const PlanRequest& request_;
+  Sample own_;
+  std::optional<Sample> other_;
+};
+
 // A method with everything it needs to be tried at other sizes.
 struct Contender {
   PlanLine line;
   std::function<Result<double>(std::size_t rows, const Budget& budget)> error;
 };
 
-Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const Sample& sample) {
+Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, Samples& samples) {
   const auto d = static_cast<std::size_t>(request.model.spectrum.size());
   const PcaOptions options{request.model.components, {}, request.model.sparsity};
   std::vector<PcaProgram> programs = candidates(options, d);
   if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
-  const auto choice = choose(sample, programs, request.budget, request.model.rows);
+  const auto choice = choose(samples.own(), programs, request.budget, request.model.rows);
   if (!choice) return choice.error();
   std::vector<Contender> contenders;
   for (const PcaMethod method :
@@ -39,8 +61,10 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const 
     if (best == nullptr) continue;
     const PcaProgram program = best->program;
     PlanLine line{describe(program), best->error, best->lost, best->seconds, best->bytes, best->noise, {}, {}, {}, {}};
-    contenders.push_back({std::move(line), [program, &sample](std::size_t rows, const Budget& budget) -> Result<double> {
-                            const auto one = forecast(sample, program, budget, rows);
+    contenders.push_back({std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
+                            const auto drawn = samples.at(rows);
+                            if (!drawn) return drawn.error();
+                            const auto one = forecast(**drawn, program, budget, rows);
                             if (!one) return one.error();
                             return one->error;
                           }});
@@ -48,26 +72,28 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const 
   return contenders;
 }
 
-Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request, const Sample& sample) {
+Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request, Samples& samples) {
   const auto d = static_cast<std::size_t>(request.model.spectrum.size());
   std::vector<Contender> contenders;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
     CovarianceProgram program{method};
     program.spiked.rank = request.rank;
-    const auto error = forecast_covariance(sample, program, request.budget, request.model.rows);
+    const auto error = forecast_covariance(samples.own(), program, request.budget, request.model.rows);
     if (!error) return error.error();
-    const auto detail = forecast(sample, pca_program(program), request.budget, request.model.rows);
+    const auto detail = forecast(samples.own(), pca_program(program), request.budget, request.model.rows);
     if (!detail) return detail.error();
     PlanLine line{std::string(name(method)), *error, {}, detail->seconds,
                   sums_bytes(pca_program(program), d, request.threads), detail->noise, {}, {}, {}, {}};
-    contenders.push_back({std::move(line), [program, &sample](std::size_t rows, const Budget& budget) {
-                            return forecast_covariance(sample, program, budget, rows);
+    contenders.push_back({std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
+                            const auto drawn = samples.at(rows);
+                            if (!drawn) return drawn.error();
+                            return forecast_covariance(**drawn, program, budget, rows);
                           }});
   }
   return contenders;
 }
 
-// The smallest x = start 2^j, refined to a quarter of a doubling, whose error is at most the target.
+// The smallest x = start 2^j, refined to half a doubling, whose error is at most the target.
 Result<std::optional<double>> smallest(double start, double most, double target,
                                        const std::function<Result<double>(double)>& error) {
   constexpr double kLeast = 1.0 / 64;
@@ -76,7 +102,7 @@ Result<std::optional<double>> smallest(double start, double most, double target,
   const auto at_most = error(start * most);
   if (!at_most) return at_most.error();
   if (*at_most > target) return std::optional<double>();
-  while (high - low > 0.25) {
+  while (high - low > 0.5) {
     const double middle = (low + high) / 2;
     const auto there = error(start * std::exp2(middle));
     if (!there) return there.error();
@@ -100,18 +126,23 @@ Status add_needs(Contender& contender, const PlanRequest& request) {
   return {};
 }
 
-Status add_curves(Contender& contender, const PlanRequest& request) {
-  for (int j = -4; j <= 6; ++j) {
+// Point by point for all methods, so that each sample is drawn once.
+Status add_curves(std::vector<Contender>& contenders, const PlanRequest& request) {
+  for (int j = -3; j <= 5; ++j) {
     const double x = static_cast<double>(request.model.rows) * std::exp2(j);
-    const auto error = contender.error(static_cast<std::size_t>(std::max(1.0, x)), request.budget);
-    if (!error) return error.error();
-    contender.line.error_by_rows.emplace_back(x, *error);
+    for (Contender& contender : contenders) {
+      const auto error = contender.error(static_cast<std::size_t>(std::max(1.0, x)), request.budget);
+      if (!error) return error.error();
+      contender.line.error_by_rows.emplace_back(x, *error);
+    }
   }
   for (int j = -4; j <= 4; ++j) {
     const double x = request.budget.epsilon.value() * std::exp2(j);
-    const auto error = contender.error(request.model.rows, with_epsilon(request.budget, x));
-    if (!error) return error.error();
-    contender.line.error_by_epsilon.emplace_back(x, *error);
+    for (Contender& contender : contenders) {
+      const auto error = contender.error(request.model.rows, with_epsilon(request.budget, x));
+      if (!error) return error.error();
+      contender.line.error_by_epsilon.emplace_back(x, *error);
+    }
   }
   return {};
 }
@@ -137,17 +168,21 @@ void add_warnings(const PlanRequest& request, const Sample& sample, PlanReport& 
 
 Result<PlanReport> make_plan(const PlanRequest& request, Observer& observer) {
   observer.step("simulating the methods on the public model");
-  const auto sample = Sample::draw(request.model, request.threads, 1);
-  if (!sample) return sample.error();
-  auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, *sample)
-                                                            : covariance_contenders(request, *sample);
+  auto own = Sample::draw(request.model, request.threads, 1);
+  if (!own) return own.error();
+  Samples samples(request, *std::move(own));
+  auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, samples)
+                                                            : covariance_contenders(request, samples);
   if (!contenders) return contenders.error();
   observer.step("looking for the rows and the epsilon that are needed");
   double done = 0;
   for (Contender& contender : *contenders) {
     EIGENVEIL_TRY(add_needs(contender, request));
-    if (request.curves) EIGENVEIL_TRY(add_curves(contender, request));
     observer.progress(++done / static_cast<double>(contenders->size()));
+  }
+  if (request.curves) {
+    observer.step("drawing curves");
+    EIGENVEIL_TRY(add_curves(*contenders, request));
   }
   observer.step("done");
   PlanReport report{};
@@ -155,7 +190,7 @@ Result<PlanReport> make_plan(const PlanRequest& request, Observer& observer) {
   const auto worth = [](const PlanLine& line) { return line.lost.value_or(line.error); };
   for (std::size_t i = 1; i < report.lines.size(); ++i)
     if (worth(report.lines[i]) < 0.8 * worth(report.lines[report.best])) report.best = i;
-  add_warnings(request, *sample, report);
+  add_warnings(request, samples.own(), report);
   return report;
 }
 
