@@ -24,6 +24,7 @@ PowerOptions power_options(const PcaProgram& program, const Budget& budget) {
   if (budget.calibration == Calibration::kTight) return power;
   power.filter = program.method == PcaMethod::kAdaptivePower ? RowFilter::kDrop : RowFilter::kOff;
   power.grid_ratio = 2;
+  power.narrow = false;
   power.rows_above = paper_rows_above(power.rounds, budget.epsilon, budget.delta);
   return power;
 }

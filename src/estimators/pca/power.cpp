@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <Eigen/SVD>
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -57,6 +58,14 @@ Result<Product> ask_filtered(Oracle& oracle, const PrivacyEvent& search, const P
   return Product{*answer->product, oracle.noise_of(query, *answer->chosen, mu_of(product))};
 }
 
+// s (d / s)^(1 - t / (T - 1)): a start that knows nothing must not decide about columns in its first rounds.
+std::size_t kept_rows(std::size_t d, std::size_t s, std::size_t round, const PowerOptions& power) {
+  if (!power.narrow || round + 1 == power.rounds) return s;
+  const double left = 1 - static_cast<double>(round) / static_cast<double>(power.rounds - 1);
+  const double kept = static_cast<double>(s) * std::pow(static_cast<double>(d) / static_cast<double>(s), left);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(kept)), s, d);
+}
+
 }  // namespace
 
 // Thresholds B^2 / ratio^m, ..., B^2 / ratio, B^2: from far below the statistic of a typical row, which is about
@@ -107,7 +116,7 @@ Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOp
     product = answer->value / prepared->rows;
     // Q <- qr(truncate(qr(G Q)))
     Q = orthonormal(product);
-    if (options.sparsity) Q = truncate_rows(Q, *options.sparsity);
+    if (options.sparsity) Q = truncate_rows(Q, kept_rows(shape.columns, *options.sparsity, round, power));
   }
 
   // The singular values of the last G Q are its eigenvalue estimates, and order the columns of Q.
