@@ -24,14 +24,6 @@ Norms norms_of(const Matrix& difference) {
   return {values.maxCoeff(), values.norm(), values.sum()};
 }
 
-// 002's rate for the spectral norm with constant 1 (sigma^2 = 1); the others are r^(1/q) times it.
-double rate(double n, double p, double r, double lambda) {
-  const double logs = r + std::log(n);
-  const double cost = std::sqrt(std::log(2.5 / kDelta)) / (n * kEpsilon);
-  return lambda * (std::sqrt(r / n) + std::sqrt(r) * logs * cost) +
-         std::sqrt(lambda + 1) * (std::sqrt(p / n) + p * std::sqrt(logs) * cost);
-}
-
 Norms mean_error(const SpikedOptions& options, Calibration calibration, const PublicModel& model,
                  const Setting& setting) {
   Norms mean;
@@ -101,7 +93,8 @@ void spiked(const Setting& all) {
       const Norms a = mean_error(strict, Calibration::kTight, model, setting);
       const Norms b = mean_error(based, Calibration::kTight, model, setting);
       const Norms c = mean_error(based, Calibration::kPaper, model, setting);
-      const double expected = rate(static_cast<double>(n), static_cast<double>(p), static_cast<double>(r), lambda);
+      const double expected = spiked_rate(static_cast<double>(n), static_cast<double>(p), static_cast<double>(r), lambda, 1,
+                                          *Epsilon::of(kEpsilon), *Delta::of(kDelta));
       table.add({number(static_cast<double>(p) / static_cast<double>(n)), fmt::format("{}, {}, {}, {}", n, p, r, lambda),
                  number(a.spectral), number(a.frobenius), number(a.nuclear), number(b.spectral), number(b.frobenius),
                  number(b.nuclear), number(c.spectral), number(expected), number(a.spectral / expected),

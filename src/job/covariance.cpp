@@ -7,8 +7,15 @@
 namespace eigenveil {
 namespace {
 
-CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, const PreparationOptions& preparation) {
-  return {method, preparation, job.spiked};
+// Beyond this a d x d matrix is the wrong way to a few components.
+constexpr std::size_t kMostColumns = 4096;
+
+CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, const PreparationOptions& preparation,
+                              std::size_t columns) {
+  CovarianceProgram program{method, preparation, job.spiked};
+  if (columns > kMostColumns && job.spiked.rank && job.spiked.guarantee == Guarantee::kStrict)
+    program.spiked.subspace = Subspace::kAdaptivePower;
+  return program;
 }
 
 Result<std::size_t> check_job(const CovarianceJob& job) {
@@ -18,7 +25,7 @@ Result<std::size_t> check_job(const CovarianceJob& job) {
   PreparationOptions preparation;
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
-  EIGENVEIL_TRY(check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation), d,
+  EIGENVEIL_TRY(check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation, d), d,
                       budget_of(job.privacy)));
   if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
@@ -38,7 +45,7 @@ struct CovarianceSelection {
 
 Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const BoundedData& data, const Budget& budget,
                                               Observer& observer) {
-  if (job.method) return CovarianceSelection{program_for(job, *job.method, data.preparation)};
+  if (job.method) return CovarianceSelection{program_for(job, *job.method, data.preparation, data.rows.columns())};
   std::optional<std::size_t> count;
   if (budget.adjacency == Adjacency::kReplaceOne) count = data.rows.rows();
   const PcaOptions options{job.spiked.rank.value_or(1), {}, {}};
@@ -50,12 +57,12 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
   CovarianceSelection selection;
   double best = 0;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
-    const auto error = forecast_covariance(*sample, program_for(job, method, {}), budget, model->rows);
+    const auto error = forecast_covariance(*sample, program_for(job, method, {}, data.rows.columns()), budget, model->rows);
     if (!error) return error.error();
     selection.forecasts.push_back({{"method", name(method)}, {"relative_error", *error}});
     if (method == PcaMethod::kGram || *error < best) {
       best = *error;
-      selection.program = program_for(job, method, data.preparation);
+      selection.program = program_for(job, method, data.preparation, data.rows.columns());
     }
   }
   return selection;
@@ -66,9 +73,7 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
 Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) {
   const auto d = check_job(job);
   if (!d) return d.error();
-  const CovarianceProgram widest = program_for(job, PcaMethod::kGram, {});
-  const bool narrow = job.method == PcaMethod::kSpiked && job.spiked.subspace == Subspace::kAdaptivePower;
-  const PcaProgram sized = pca_program(narrow ? program_for(job, PcaMethod::kSpiked, {}) : widest);
+  const PcaProgram sized = pca_program(program_for(job, job.method.value_or(PcaMethod::kGram), {}, *d));
   auto data = bound_data(job.rows, job.run, sums_bytes(sized, *d, thread_count(job.run)), observer);
   if (!data) return data.error();
   const BoundingDiagnostics diagnostics = data->rows.diagnostics();
@@ -91,6 +96,8 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
       common_manifest("covariance", name(program.method), std::move(options), job.privacy, *charged, fitted->pca.rows);
   add_columns(manifest, data->map);
   manifest["noise_edge"] = fitted->pca.noise_edge;
+  if (program.method == PcaMethod::kSpiked)
+    manifest["error_rates"] = spiked_rates_json(fitted->pca, fitted->noise_variance, budget);
   if (!selection->forecasts.empty())
     manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection->forecasts}};
   Model model{{{"components", fitted->pca.components.transpose()},

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace eigenveil {
 namespace {
 
@@ -44,6 +47,14 @@ nlohmann::json program_json(const PcaProgram& program, Calibration calibration) 
   else if (program.method != PcaMethod::kGram)
     add_power(options, program, calibration);
   return options;
+}
+
+nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, const Budget& budget) {
+  const auto r = static_cast<double>(pca.components.cols());
+  const double spike = std::max(0.0, pca.eigenvalues[0] - noise_variance);
+  const double rate = spiked_rate(pca.rows, static_cast<double>(pca.components.rows()), r, spike, noise_variance,
+                                  budget.epsilon, budget.delta);
+  return {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
 }
 
 const char* version() { return EIGENVEIL_VERSION; }

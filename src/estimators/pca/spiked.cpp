@@ -196,6 +196,13 @@ std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double row
   return rank;
 }
 
+double spiked_rate(double n, double p, double r, double spike, double noise_variance, Epsilon epsilon, Delta delta) {
+  const double logs = r + std::log(n);
+  const double cost = std::sqrt(std::log(2.5 / delta.value())) / (n * epsilon.value());
+  return spike * (std::sqrt(r / n) + std::sqrt(r) * logs * cost) +
+         std::sqrt(noise_variance * (spike + noise_variance)) * (std::sqrt(p / n) + p * std::sqrt(logs) * cost);
+}
+
 Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& options) {
   if (columns < 2) return bad_input("the spiked model needs at least two columns");
   if (options.rank && (*options.rank < 1 || *options.rank >= columns))

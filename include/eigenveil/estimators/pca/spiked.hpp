@@ -40,6 +40,10 @@ Result<SpikedResult> fit_spiked(Oracle& oracle, const PrivacyPlan& plan, const P
 /// noise matrix has entries of deviation `noise`, the covariance comes from `rows` rows.
 std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double rows);
 
+/// The paper's rate (theorem 2 of 002, constant 1) for ||Sigma' - Sigma|| in the spectral norm: what n rows and the
+/// noise of a budget leave unknown of p columns and r spikes. In the Schatten norm q it is r^(1/q) times that.
+double spiked_rate(double n, double p, double r, double spike, double noise_variance, Epsilon epsilon, Delta delta);
+
 /// Refuses a rank, variance or constant that cannot be.
 Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& options);
 
