@@ -77,6 +77,10 @@ struct OutputFlags {
 Result<std::size_t> bytes_from_text(const std::string& text);
 
 Command pca_command(CLI::App& program);
+Command cca_command(CLI::App& program);
+Command fda_command(CLI::App& program);
+Command sir_command(CLI::App& program);
+Command gep_command(CLI::App& program);
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <cmath>
 
 namespace eigenveil {
@@ -100,7 +99,7 @@ Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which
   const Lattice& from = lattice(which);
   const double step = std::ldexp(1.0, kDirectionBits);
   const Matrix X = (V * step).unaryExpr([](double x) { return std::trunc(x); });
-  // ||D X||_F <= ||D||_F ||X||_2 <= ||D||_F ||X||_F's spectral part, by Gershgorin on the exact integer matrix X^T X
+  // ||D X||_F <= ||D||_F ||X||_2, ||X||_2 by Gershgorin on the exact integer matrix X^T X
   const double norm = round_up(std::sqrt((X.transpose() * X).cwiseAbs().rowwise().sum().maxCoeff()));
   EIGENVEIL_TRY(admit(label, mu));
   const auto k = static_cast<std::size_t>(V.cols());
