@@ -15,6 +15,7 @@ struct LedgerFlags {
   double delta = 0;
   std::string adjacency = "replace-one";
   std::string unit = "row";
+  bool allow_model_based = false;
   bool json = false;
 };
 
@@ -27,6 +28,7 @@ nlohmann::json to_json(const DatasetStatus& status) {
   nlohmann::json object = {{"name", budget.name},
                            {"adjacency", name(budget.adjacency)},
                            {"unit", budget.unit},
+                           {"allow_model_based", budget.allow_model_based},
                            {"created", status.created},
                            {"filter", status.filter},
                            {"spent_epsilon", status.spent_epsilon},
@@ -68,7 +70,7 @@ int create(const LedgerFlags& flags) {
   if (!adjacency) return fail(adjacency.error());
   auto ledger = open(flags);
   if (!ledger) return fail(ledger.error());
-  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit};
+  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit, flags.allow_model_based};
   if (const Status created = ledger->create(budget); !created) return fail(created.error());
   if (flags.json)
     fmt::print(
@@ -153,6 +155,8 @@ std::vector<Command> ledger_commands(CLI::App& program) {
   made->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
   made->add_option("--adjacency", flags->adjacency, "replace-one or add-remove-one")->capture_default_str();
   made->add_option("--unit", flags->unit, "What one row stands for: a patient, a customer")->capture_default_str();
+  made->add_flag("--allow-model-based", flags->allow_model_based,
+                 "Pay also for guarantees that hold only if the rows are drawn from a model (--guarantee model)");
   return commands;
 }
 

@@ -9,28 +9,51 @@ namespace {
 // Shares of the total mu^2. A count is cheap to tell; the mean's error enters the covariance only squared.
 constexpr double kCountShare = 0.005;
 constexpr double kMeanShare = 0.05;
+constexpr double kBoundShare = 0.03;
 constexpr const char* kCountLabel = "row count";
 constexpr const char* kMeanLabel = "column sums";
+constexpr const char* kBoundLabel = "row bound";
 
 bool counts_rows(Adjacency adjacency) { return adjacency == Adjacency::kAddRemoveOne; }
+
+// Bounds from a thousandth of the present one up to it, four a factor of two.
+std::vector<double> bound_grid(double radius) {
+  std::vector<double> grid;
+  for (int i = 40; i >= 0; --i) grid.push_back(radius * std::exp2(-i / 4.0));
+  return grid;
+}
+
+Status bound_rows(Oracle& oracle, const PrivacyEvent& event, const PreparationOptions& options, double rows) {
+  const RowsShape shape = oracle.shape();
+  const std::vector<double> grid = bound_grid(shape.lattice.radius);
+  const auto target = static_cast<std::int64_t>((1 - options.bound_quantile) * rows);
+  const auto found = oracle.first_at_most(event.label, NormExceedance{grid, {}}, target, epsilon_of(event));
+  if (!found) return found.error();
+  const auto bound = RowBound::of(grid[**found]);
+  if (!bound) return bound.error();
+  return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), *bound);
+}
 
 }  // namespace
 
 double mu_of(const PrivacyEvent& event) { return std::get<GaussianEvent>(event.mechanism).mu; }
+double epsilon_of(const PrivacyEvent& event) { return std::get<PureEvent>(event.mechanism).epsilon; }
 
 std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options) {
-  return (counts_rows(adjacency) ? 1U : 0U) + (options.private_mean ? 1U : 0U);
+  return (counts_rows(adjacency) ? 1U : 0U) + (options.private_mean ? 1U : 0U) + (options.private_bound ? 1U : 0U);
 }
 
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight) {
   const double count = counts_rows(adjacency) ? kCountShare : 0;
   const double mean = options.private_mean ? kMeanShare : 0;
-  // total weight^2 W with (1 - count - mean) W = remaining_weight^2
-  const double total = remaining_weight * remaining_weight / (1 - count - mean);
+  const double bound = options.private_bound ? kBoundShare : 0;
+  // total weight^2 W with (1 - count - mean - bound) W = remaining_weight^2
+  const double total = remaining_weight * remaining_weight / (1 - count - mean - bound);
   std::vector<PrivacyEvent> events;
   if (count > 0) events.push_back({kCountLabel, GaussianEvent{std::sqrt(count * total)}});
   if (mean > 0) events.push_back({kMeanLabel, GaussianEvent{std::sqrt(mean * total)}});
+  if (bound > 0) events.push_back({kBoundLabel, PureEvent{std::sqrt(bound * total)}});
   return events;
 }
 
@@ -52,7 +75,9 @@ Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const Prepa
     const auto bound = options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius);
     if (!bound) return bound.error();
     EIGENVEIL_TRY(oracle.recenter(result.mean, *bound));
+    ++event;
   }
+  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, *event, options, result.rows));
   return result;
 }
 

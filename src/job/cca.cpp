@@ -61,6 +61,7 @@ Result<FitOutcome> run_cca(const CcaJob& job, Observer& observer) {
   CcaOptions options{gep_options(job.fit.gep, job.fit.privacy, job.fit.run, d),
                      features_of(opened->map, chosen->raw_x)};
   options.gep.preparation.private_mean = chosen->rows.center == Center::kPrivate;
+  options.gep.preparation.private_bound = chosen->rows.private_row_bound;
   EIGENVEIL_TRY(check_job(options.gep, job.fit.privacy, job.fit.out, job.fit.report));
   EIGENVEIL_TRY(check({d, {}, {1, 20}, job.fit.privacy.adjacency}, options));
 

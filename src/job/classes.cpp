@@ -50,6 +50,7 @@ Result<Fitted> fit_task(const FitJob& job, const Task& task, const RowOptions& r
   const std::size_t classes = opened->classes.size();
   ClassOptions options{gep_options(job.gep, job.privacy, job.run, d), task.problem, classes, task.merged};
   options.gep.preparation.private_mean = rows.center == Center::kPrivate;
+  options.gep.preparation.private_bound = rows.private_row_bound;
   EIGENVEIL_TRY(check_job(options.gep, job.privacy, job.out, job.report));
   EIGENVEIL_TRY(check({d, {}, {1, 20}, job.privacy.adjacency}, options));
 

@@ -9,14 +9,50 @@ const char* name(Center center) {
   return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
 }
 
+const char* name(RowFilter filter) {
+  return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
+}
+
+void add_power(nlohmann::json& options, const PcaProgram& program, Calibration calibration) {
+  options["rounds"] = program.power.rounds;
+  if (calibration == Calibration::kPaper) return;
+  const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
+  options["filter"] = name(filter);
+  if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;
+}
+
+void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
+  options["guarantee"] = spiked.guarantee == Guarantee::kModel ? "model" : "strict";
+  if (spiked.rank) options["rank"] = *spiked.rank;
+  if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
+  if (spiked.guarantee == Guarantee::kModel) {
+    options["c2"] = spiked.c2;
+    options["c3"] = spiked.c3;
+    if (spiked.spike) options["spike"] = *spiked.spike;
+  } else {
+    options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
+  }
+}
+
 }  // namespace
+
+nlohmann::json program_json(const PcaProgram& program, Calibration calibration) {
+  nlohmann::json options = {{"components", program.options.components}};
+  if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
+  if (program.method == PcaMethod::kSpiked)
+    add_spiked(options, program.spiked);
+  else if (program.method != PcaMethod::kGram)
+    add_power(options, program, calibration);
+  return options;
+}
 
 const char* version() { return EIGENVEIL_VERSION; }
 
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
           {"missing", rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
-          {"row_bound", row_bound}};
+          {"row_bound", row_bound},
+          {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
 
 nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
@@ -48,6 +84,10 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
                     more ? "Paper calibration, not certified" : "Paper calibration", privacy.epsilon.value(),
                     charge.certified_epsilon));
   }
+  manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
+  if (charge.plan.model_based)
+    manifest["warnings"].push_back(
+        "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
   if (!privacy.use_ledger)
     manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");

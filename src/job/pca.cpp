@@ -2,149 +2,131 @@
 
 #include <fmt/format.h>
 
-#include "eigenveil/estimators/pca/gram.hpp"
+#include <algorithm>
+
+#include "output.hpp"
 
 namespace eigenveil {
 namespace {
 
-const char* name(RowFilter filter) {
-  return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
+PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOptions& preparation) {
+  PcaProgram program{method, {job.components, preparation, job.sparsity}, job.power, job.spiked};
+  program.spiked.power = job.power;
+  return program;
 }
 
-// The plain power method is the one without a filter.
-PowerOptions power_options(const PcaJob& job) {
-  PowerOptions power = job.power;
-  if (job.method == PcaMethod::kPower) power.filter = RowFilter::kOff;
-  return power;
-}
-
-PrivacyPlan plan_pca(const PcaJob& job, const PcaOptions& options) {
-  return job.method == PcaMethod::kGram ? plan_gram(job.privacy.adjacency, options)
-                                        : plan_power(job.privacy.adjacency, options, power_options(job));
-}
-
-Result<PcaResult> fit_pca(const PcaJob& job, const ChargedOracle& charged, const PcaOptions& options) {
-  return job.method == PcaMethod::kGram ? fit_gram(*charged.oracle, charged.plan, options)
-                                        : fit_power(*charged.oracle, charged.plan, options, power_options(job));
-}
-
-nlohmann::json options_json(const PcaJob& job, double row_bound) {
-  nlohmann::json options = row_options_json(job.rows, row_bound);
-  options["components"] = job.components;
-  if (job.sparsity) options["sparsity"] = *job.sparsity;
-  if (job.method != PcaMethod::kGram) {
-    const PowerOptions power = power_options(job);
-    options["rounds"] = power.rounds;
-    options["filter"] = name(power.filter);
-    if (power.filter != RowFilter::kOff) options["grid_ratio"] = power.grid_ratio;
+// Everything the user left to the planner, best first guess included.
+std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions& preparation, std::size_t columns) {
+  const PcaOptions options{job.components, preparation, job.sparsity};
+  if (!job.method) {
+    std::vector<PcaProgram> programs;
+    for (PcaProgram program : candidates(options, columns)) {
+      const std::size_t rounds = program.power.rounds;
+      program.power = job.power;
+      if (job.choose_rounds) program.power.rounds = rounds;
+      if (programs.empty() || describe(programs.back()) != describe(program)) programs.push_back(program);
+    }
+    return programs;
   }
-  return options;
+  const PcaProgram given = program_for(job, *job.method, preparation);
+  std::vector<PcaProgram> programs = {given};
+  const bool rows_known = job.privacy.adjacency == Adjacency::kReplaceOne || job.guess.expected_rows;
+  if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
+    for (const std::size_t rounds : {3, 6}) {
+      programs.push_back(given);
+      programs.back().spiked.subspace = Subspace::kAdaptivePower;
+      programs.back().spiked.power.rounds = rounds;
+    }
+  const bool iterates = *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSpiked;
+  if (iterates && job.choose_rounds) {
+    programs.clear();
+    for (const std::size_t rounds : {2, 3, 4, 6, 8, 12}) {
+      programs.push_back(given);
+      programs.back().power.rounds = rounds;
+    }
+  }
+  return programs;
 }
 
-nlohmann::json manifest_json(const PcaJob& job, const ChargedOracle& charged, const BoundedData& data,
-                             const PcaResult& fit, double row_bound) {
-  nlohmann::json manifest =
-      common_manifest("pca", name(job.method), options_json(job, row_bound), job.privacy, charged, fit.rows);
-  manifest["noise_edge"] = fit.noise_edge;
+// Columns, or why the job cannot be: everything that can be refused without reading a row.
+Result<std::size_t> check_job(const PcaJob& job) {
+  const auto opened = open_data(job.rows);
+  if (!opened) return opened.error();
+  const std::size_t d = opened->map.features();
+  PreparationOptions preparation;
+  preparation.private_mean = job.rows.center == Center::kPrivate;
+  preparation.private_bound = job.rows.private_row_bound;
+  const PcaMethod method = job.method.value_or(job.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower);
+  if (auto fits = check(program_for(job, method, preparation), d, budget_of(job.privacy)); !fits) {
+    Error error = fits.error();
+    if (error.code == ErrorCode::kBadInput) error.message = job.rows.data + ": " + error.message;
+    return error;
+  }
+  if (!job.method && job.privacy.calibration == Calibration::kPaper)
+    return usage_error("--calibration paper needs a --method: each paper has its own");
+  const bool planned = !job.method || job.choose_rounds;
+  if (planned && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
+    return usage_error(
+        "--method auto and --rounds auto need the number of rows, which is private under add-remove-one: give "
+        "--expected-rows N, a public guess");
+  if (!job.guess.spectrum.empty()) EIGENVEIL_TRY(read_spectrum(job.guess.spectrum, d));
+  EIGENVEIL_TRY(check_outputs({job.out, job.report, job.report_options}, d));
+  return d;
+}
+
+nlohmann::json pca_manifest(const PcaJob& job, const Selection& selection, const ChargedOracle& charged,
+                            const BoundedData& data, const PcaFit& fit) {
+  nlohmann::json options = row_options_json(job.rows, charged.oracle->shape().lattice.radius);
+  options.update(program_json(selection.program, job.privacy.calibration));
+  nlohmann::json manifest = common_manifest("pca", name(selection.program.method), std::move(options), job.privacy,
+                                            charged, fit.pca.rows);
   add_columns(manifest, data.map);
-  const auto drowned = (fit.eigenvalues.array() <= fit.noise_edge).count();
+  manifest["noise_edge"] = fit.pca.noise_edge;
+  if (!selection.forecasts.empty())
+    manifest["planner"] = {{"chosen", describe(selection.program)}, {"forecasts", selection.forecasts}};
+  const auto drowned = (fit.pca.eigenvalues.array() <= fit.pca.noise_edge).count();
   if (drowned > 0)
     manifest["warnings"].push_back(
         fmt::format("{} of the {} components have eigenvalues no larger than noise alone would give: they say nothing "
                     "about the data. Ask for fewer components, or spend more budget.",
-                    drowned, job.components));
+                    drowned, fit.pca.eigenvalues.size()));
   return manifest;
-}
-
-// Bytes that a method needs besides the rows: a sum a thread, the exact total, the released matrix and its solver.
-std::size_t sums_memory(const PcaJob& job, std::size_t d) {
-  const std::size_t width = job.method == PcaMethod::kGram ? d : job.components;
-  return d * width * sizeof(double) * (static_cast<std::size_t>(thread_count(job.run)) + 6);
-}
-
-Status check_outputs(const PcaJob& job) {
-  EIGENVEIL_TRY(check_writable(job.out));
-  if (!job.report.empty()) EIGENVEIL_TRY(check_writable(job.report));
-  return {};
-}
-
-// Everything that can be refused without reading a row.
-Result<std::size_t> check_shape(const PcaJob& job) {
-  if (job.components < 1) return usage_error("--components must be at least 1");
-  if (job.method == PcaMethod::kSparsePower && !job.sparsity)
-    return usage_error("--method sparse-power needs --sparsity S: how many columns may have a loading");
-  if (job.sparsity && job.method != PcaMethod::kGram && job.method != PcaMethod::kSparsePower)
-    return usage_error(
-        fmt::format("--sparsity does not go with --method {}; use gram or sparse-power", name(job.method)));
-  if (job.power.rounds < 1) return usage_error("--rounds must be at least 1");
-  const auto opened = open_data(job.rows);
-  if (!opened) return opened.error();
-  const std::size_t d = opened->map.features();
-  if (job.components > d)
-    return bad_input(fmt::format("{}: has {} columns, so --components {} is too many; ask for at most {}",
-                                 job.rows.data, d, job.components, d));
-  if (job.sparsity && (*job.sparsity < job.components || *job.sparsity > d))
-    return usage_error(fmt::format("--sparsity {} must lie between --components {} and the {} columns of the data",
-                                   *job.sparsity, job.components, d));
-  const auto shape = job.report_options.image_shape;
-  if (shape && shape->height * shape->width != d)
-    return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
-                                   shape->width, shape->height * shape->width, d));
-  return d;
 }
 
 }  // namespace
 
-std::string_view name(PcaMethod method) {
-  switch (method) {
-    case PcaMethod::kGram:
-      return "gram";
-    case PcaMethod::kPower:
-      return "power";
-    case PcaMethod::kSparsePower:
-      return "sparse-power";
-    case PcaMethod::kAdaptivePower:
-      return "adaptive-power";
-  }
-  return "";
-}
-
-Result<PcaMethod> pca_method_from_name(std::string_view text) {
-  for (const auto method : {PcaMethod::kGram, PcaMethod::kPower, PcaMethod::kSparsePower, PcaMethod::kAdaptivePower})
-    if (text == name(method)) return method;
-  return usage_error(fmt::format("--method must be gram, power, sparse-power or adaptive-power, but is '{}'", text));
-}
-
 Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
-  const auto d = check_shape(job);
+  const auto d = check_job(job);
   if (!d) return d.error();
-  EIGENVEIL_TRY(check_outputs(job));
-  auto data = bound_data(job.rows, job.run, sums_memory(job, *d), observer);
+  const int threads = thread_count(job.run);
+  std::size_t reserved = 0;
+  for (const PcaProgram& program : programs_for(job, {}, *d))
+    reserved = std::max(reserved, sums_bytes(program, *d, threads));
+  auto data = bound_data(job.rows, job.run, reserved, observer);
   if (!data) return data.error();
   const BoundingDiagnostics diagnostics = data->rows.diagnostics();
 
-  const PcaOptions options{job.components, data->preparation, job.sparsity};
-  auto charged = charge(std::move(data->rows), plan_pca(job, options), job.privacy, job.run, job.rows.data,
-                        fmt::format("pca --method {} --components {}", name(job.method), job.components), observer);
+  const Budget budget = budget_of(job.privacy);
+  const std::vector<PcaProgram> programs = programs_for(job, data->preparation, *d);
+  auto selection = select(programs, job.guess, data->rows, budget, threads, observer);
+  if (!selection) return selection.error();
+  const PcaProgram& program = selection->program;
+  auto charged = charge(std::move(data->rows), draft(program, budget), job.privacy, job.run, job.rows.data,
+                        fmt::format("pca --method {} --components {}", name(program.method), job.components), observer);
   if (!charged) return charged.error();
-  const auto fit = fit_pca(job, *charged, options);
-  if (!fit) return fit.error();
+  const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
+  if (!fitted) return fitted.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 
-  const double row_bound = charged->oracle->shape().lattice.radius;
-  Model model{{{"components", fit->components.transpose()},
-               {"eigenvalues", fit->eigenvalues, true},
-               {"mean", fit->mean, true},
+  Model model{{{"components", fitted->pca.components.transpose()},
+               {"eigenvalues", fitted->pca.eigenvalues, true},
+               {"mean", fitted->pca.mean, true},
                {"offset", data->map.offset(), true},
                {"scale", data->map.scale(), true}},
-              manifest_json(job, *charged, *data, *fit, row_bound)};
-  observer.step("writing model");
-  EIGENVEIL_TRY(write_model(model, job.out));
-  if (!job.report.empty()) {
-    observer.step("writing report");
-    EIGENVEIL_TRY(write_text_file(job.report, html_report(model, job.report_options)));
-  }
-  observer.step("done");
+              pca_manifest(job, *selection, *charged, *data, *fitted)};
+  if (fitted->noise_variance)
+    model.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted->noise_variance), true});
+  EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, job.report_options}, observer));
   return PcaOutcome{std::move(model), diagnostics};
 }
 

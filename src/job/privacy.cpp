@@ -20,10 +20,19 @@ class ObservedOracle final : public Oracle {
     observer_.step("asking: " + label);
     return oracle_->ask(label, query, mu);
   }
-  Result<Released<std::size_t>> first_at_most(const std::string& label, const CountQuery& query, std::int64_t target,
-                                              double epsilon) override {
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target, double epsilon) override {
     observer_.step("asking: " + label);
     return oracle_->first_at_most(label, query, target, epsilon);
+  }
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target, double epsilon, double mu) override {
+    observer_.step("asking: " + search + ", " + product);
+    return oracle_->ask_filtered(search, product, query, target, epsilon, mu);
+  }
+  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override {
+    observer_.step("asking: " + label);
+    return oracle_->ask_model(label, query, mu);
   }
   Status recenter(const Vector& mean, RowBound radius) override {
     observer_.step("recentring rows");
@@ -106,28 +115,28 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
   return ChargedOracle{static_cast<Charge&&>(*charged), std::make_unique<ObservedOracle>(std::move(local), observer)};
 }
 
-std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure) {
-  if (!secure)
-    return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
-           "and demonstrations only.";
-  const double epsilon = privacy.epsilon.value();
-  return fmt::format(
-      "This release is ({:g}, {:g})-differentially private when {}. Even someone who knows every other row and "
-      "all of this software can change their odds about any one row by at most a factor e^{:g} = {:.3g} through it, "
-      "except "
-      "with probability {:g}. {}",
-      epsilon, privacy.delta.value(),
-      privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
-                                                  : "one row is added or removed; the number of rows is private",
-      epsilon, std::exp(epsilon), privacy.delta.value(),
-      "It holds for every data set; it does not depend on how the rows were drawn.");
+Budget budget_of(const PrivacyOptions& privacy) {
+  return {privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting, privacy.calibration};
 }
 
 std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge) {
-  PrivacyOptions stated = privacy;
-  if (privacy.calibration == Calibration::kPaper)
-    if (const auto certified = Epsilon::of(charge.certified_epsilon)) stated.epsilon = *certified;
-  return guarantee_in_words(stated, charge.secure);
+  if (!charge.secure)
+    return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
+           "and demonstrations only.";
+  const bool paper = privacy.calibration == Calibration::kPaper;
+  const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
+  const std::string words = fmt::format(
+      "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
+      "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
+      "except with probability {:g}. ",
+      epsilon, privacy.delta.value(),
+      privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
+                                                  : "one row is added or removed; the number of rows is private",
+      epsilon, std::exp(epsilon), privacy.delta.value());
+  return words + (charge.plan.model_based
+                      ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
+                        "draws from a spiked Gaussian, and need not hold for any other data."
+                      : "It holds for every data set; it does not depend on how the rows were drawn.");
 }
 
 }  // namespace eigenveil

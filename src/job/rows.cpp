@@ -173,6 +173,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
   PreparationOptions preparation;
   preparation.private_mean = options.center == Center::kPrivate;
   preparation.bound = options.row_bound;
+  preparation.private_bound = options.private_row_bound;
   return BoundedData{*std::move(rows), std::move(opened->map), preparation, std::move(opened->classes)};
 }
 

@@ -59,7 +59,8 @@ Status load_reservations(const Database& db, Account& account) {
 }  // namespace
 
 Result<Account> load_account(const Database& db, const std::string& name) {
-  Statement row(db, "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha FROM dataset WHERE name = ?",
+  Statement row(db, "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
+                "dataset WHERE name = ?",
                 name);
   const auto found = row.step();
   if (!found) return found.error();
@@ -72,7 +73,7 @@ Result<Account> load_account(const Database& db, const std::string& name) {
   if (!limit) return limit.error();
   Account account{
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
-  account.status.budget = {name, *limit, *adjacency, row.text(4)};
+  account.status.budget = {name, *limit, *adjacency, row.text(4), row.integer(8) != 0};
   account.status.created = row.text(5);
   EIGENVEIL_TRY(load_reservations(db, account));
   // A filter ends with the last charge it held: after a full return the data set is open again.

@@ -11,7 +11,7 @@ namespace eigenveil::ledger {
 namespace {
 
 constexpr int kApplicationId = 0x45564c47;  // "EVLG"
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 // The triggers hold what the code promises: budgets never change, a charge is never deleted or lowered, and only an
 // unused reservation can be returned. A filter is fixed while anything is charged.
@@ -46,6 +46,14 @@ CREATE TRIGGER reservation_fixed BEFORE UPDATE ON reservation
   BEGIN SELECT RAISE(ABORT, 'a charge is never lowered'); END;
 CREATE TRIGGER event_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END;
 CREATE TRIGGER event_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+)sql";
+
+// From format 1 to 2: a data set may allow guarantees that rest on a model of its rows.
+constexpr const char* kSecondFormat = R"sql(
+ALTER TABLE dataset ADD COLUMN allow_model_based INTEGER NOT NULL DEFAULT 0 CHECK (allow_model_based IN (0, 1));
+CREATE TRIGGER dataset_model_fixed BEFORE UPDATE ON dataset
+  WHEN OLD.allow_model_based IS NOT NEW.allow_model_based
+  BEGIN SELECT RAISE(ABORT, 'what a data set allows never changes'); END;
 )sql";
 
 Error cannot_make(const std::string& path) {
@@ -114,10 +122,13 @@ Status Database::prepare_schema() {
   if (!format) return format.error();
   if (*tables == 0 && *application == 0 && *format == 0) {
     EIGENVEIL_TRY(run(kSchema));
+    EIGENVEIL_TRY(run(kSecondFormat));
     EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
   } else if (*application != kApplicationId) {
     return bad_input(
         fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
+  } else if (*format == 1) {
+    EIGENVEIL_TRY(run(kSecondFormat));
   } else if (*format != kFormat) {
     return bad_input(fmt::format(
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",

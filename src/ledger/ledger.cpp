@@ -139,9 +139,10 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   EIGENVEIL_TRY(Statement(*db_,
-                          "INSERT INTO dataset(name, epsilon, delta, adjacency, unit) VALUES (?, ?, ?, ?, ?) "
-                          "ON CONFLICT(name) DO NOTHING",
-                          budget.name, epsilon, delta, std::string(eigenveil::name(budget.adjacency)), budget.unit)
+                          "INSERT INTO dataset(name, epsilon, delta, adjacency, unit, allow_model_based) "
+                          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO NOTHING",
+                          budget.name, epsilon, delta, std::string(eigenveil::name(budget.adjacency)), budget.unit,
+                          std::int64_t{budget.allow_model_based})
                     .finish());
   const bool inserted = sqlite3_changes(db_->handle()) == 1;
   EIGENVEIL_TRY(transaction.commit());
@@ -196,6 +197,11 @@ Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset,
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
                     "give --adjacency {}, or use a data set of its own",
                     dataset, name(own), name(adjacency), name(own)));
+  if (plan.model_based && !account->status.budget.allow_model_based)
+    return budget_refused(
+        fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "
+                    "the model. Use --guarantee strict, or a data set created with --allow-model-based",
+                    dataset));
   EIGENVEIL_TRY(admit(*account, plan));
   const auto id = insert_reservation(*db_, *account, plan, purpose);
   if (!id) return id.error();

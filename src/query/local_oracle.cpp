@@ -1,5 +1,7 @@
 #include "eigenveil/query/local_oracle.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace eigenveil {
@@ -8,9 +10,15 @@ double Oracle::noise_of(const SumQuery& query, double mu) const {
   const RowsShape facts = shape();
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;  // mu = infinity, or a noise that `ask` will refuse in words
-  const bool symmetric = std::holds_alternative<Gram>(query);
-  return std::ldexp(static_cast<double>(symmetric ? noise->sigma_off : noise->sigma), -noise->shift) *
+  return std::ldexp(static_cast<double>(symmetric(query) ? noise->sigma_off : noise->sigma), -noise->shift) *
          unit(query, facts.lattice);
+}
+
+double Oracle::noise_of(const FilteredApply& query, std::size_t chosen, double mu) const {
+  const RowsShape facts = shape();
+  const auto noise = GaussianMechanism::noise_for(sensitivity(query, chosen, facts.lattice, facts.adjacency), mu);
+  if (!noise) return 0;
+  return std::ldexp(static_cast<double>(noise->sigma), -noise->shift) * facts.lattice.unit() * facts.lattice.unit();
 }
 
 LocalOracle::LocalOracle(BoundedRows rows, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
@@ -50,7 +58,7 @@ Result<Released<Matrix>> LocalOracle::ask(const std::string& label, const SumQue
   return GaussianMechanism::release(*std::move(sum), moved, mu, unit(query, rows_.lattice()), random_);
 }
 
-Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const CountQuery& query,
+Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,
                                                          std::int64_t target, double epsilon) {
   EIGENVEIL_TRY(validate(query, rows_));
   if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
@@ -58,6 +66,42 @@ Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& labe
   const auto counts = exact_counts(query, rows_);
   if (!counts) return counts.error();
   return SparseVector::first_at_most(*counts, target, epsilon, random_);
+}
+
+Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, const std::string& product,
+                                                 const FilteredApply& query, std::int64_t target, double epsilon,
+                                                 double mu) {
+  EIGENVEIL_TRY(validate(query, rows_));
+  const Lattice& lattice = rows_.lattice();
+  // Nothing that cannot be drawn is begun: the widest threshold needs the most noise.
+  const Sensitivity widest = sensitivity(query, query.grid.size() - 1, lattice, adjacency_);
+  if (!std::isinf(mu))
+    if (const auto noise = GaussianMechanism::noise_for(widest, mu); !noise) return noise.error();
+  if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
+  EIGENVEIL_TRY(admit(search, PureEvent{epsilon}));
+  EIGENVEIL_TRY(admit(product, GaussianEvent{mu}));
+  const auto cells = exact_cells(query, rows_);
+  if (!cells) return cells.error();
+  auto chosen = SparseVector::first_at_most(cells->above, target, epsilon, random_);
+  if (!chosen) return chosen.error();
+  auto sum = GaussianMechanism::release(filtered_sum(*cells, query, lattice, **chosen),
+                                        sensitivity(query, **chosen, lattice, adjacency_), mu,
+                                        lattice.unit() * lattice.unit(), random_);
+  if (!sum) return sum.error();
+  return FilteredAnswer{*std::move(chosen), *std::move(sum)};
+}
+
+Result<Released<Matrix>> LocalOracle::ask_model(const std::string& label, const ModelQuery& query, double mu) {
+  if (!meter_.plan().model_based)
+    return internal_error(fmt::format("'{}' rests on a model of the rows, and the plan does not say so", label));
+  EIGENVEIL_TRY(validate(query, rows_, adjacency_));
+  const Sensitivity moved = assumed_sensitivity(query, rows_.lattice());
+  if (!std::isinf(mu))
+    if (const auto noise = GaussianMechanism::noise_for(moved, mu); !noise) return noise.error();
+  EIGENVEIL_TRY(admit(label, GaussianEvent{mu}));
+  auto value = exact_value(query, rows_);
+  if (!value) return value.error();
+  return GaussianMechanism::release(*std::move(value), moved, mu, unit(query, rows_.lattice()), random_);
 }
 
 Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return rows_.recenter(mean, radius); }

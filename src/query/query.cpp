@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "details.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -24,47 +26,25 @@ Status check_classes(std::size_t classes, const BoundedRows& rows) {
   return {};
 }
 
-Status check_directions(const Directions& X, const BoundedRows& rows) {
-  if (X.rows() == rows.columns()) return {};
-  return internal_error(fmt::format("directions have {} rows but the data has {} columns", X.rows(), rows.columns()));
-}
-
-Status check_grid(const std::vector<double>& grid) {
-  const bool good = !grid.empty() && std::all_of(grid.begin(), grid.end(), [](double g) { return g >= 0; }) &&
-                    std::is_sorted(grid.begin(), grid.end());
-  return good ? Status() : internal_error("a grid must be ascending, not negative and not empty");
-}
-
-// theta in units of (lattice step)^2, as an integer: floor, and never above what a row can reach (4 L^2).
-std::int64_t lattice_threshold(double theta, const Lattice& lattice) {
-  const double steps = std::floor(theta / (lattice.unit() * lattice.unit()));
-  const double most = 4.0 * static_cast<double>(lattice.norm_bound() * lattice.norm_bound());
-  return static_cast<std::int64_t>(std::clamp(steps, 0.0, most));
+// A length in lattice steps: floor, and never above what a projected row can reach (2 L).
+std::int64_t lattice_length(double length, const Lattice& lattice) {
+  const double most = 2.0 * static_cast<double>(lattice.norm_bound());
+  return static_cast<std::int64_t>(std::clamp(std::floor(length / lattice.unit()), 0.0, most));
 }
 
 std::int64_t squared_norm_of(const double* t, std::size_t k) {
-  double sum = 0;  // k integers of at most 2^21: exact
+  double sum = 0;  // integers, and ||t||^2 <= 2^42: exact
   for (std::size_t j = 0; j < k; ++j) sum += t[j] * t[j];
   return static_cast<std::int64_t>(sum);
 }
 
-// ||u||^2 ||t||^2 <= theta^2, in 128-bit integers
-bool within(std::int64_t u2, std::int64_t t2, std::int64_t theta) {
-  return UInt128{static_cast<std::uint64_t>(u2)} * static_cast<std::uint64_t>(t2) <=
-         UInt128{static_cast<std::uint64_t>(theta)} * static_cast<std::uint64_t>(theta);
-}
-
-void filter_row(double* t, std::size_t k, std::int64_t u2, std::int64_t theta, FilterMode mode) {
+// t <- trunc(t radius / ||t||), with a hair less so that rounding cannot lengthen it; zero if it did all the same
+void shorten(double* t, std::size_t k, std::int64_t radius) {
   const std::int64_t t2 = squared_norm_of(t, k);
-  if (within(u2, t2, theta)) return;
-  if (mode == FilterMode::kShrink) {
-    // t <- trunc(t theta / (||u|| ||t||)), with a hair less so that rounding cannot lengthen it
-    const double length = std::sqrt(static_cast<double>(u2) * static_cast<double>(t2));
-    const double factor = static_cast<double>(theta) / length * (1.0 - 0x1p-40);
-    for (std::size_t j = 0; j < k; ++j) t[j] = std::trunc(t[j] * factor);
-    if (within(u2, squared_norm_of(t, k), theta)) return;
-  }
-  std::fill_n(t, k, 0.0);
+  if (t2 <= radius * radius) return;
+  const double factor = static_cast<double>(radius) / std::sqrt(static_cast<double>(t2)) * (1.0 - 0x1p-40);
+  for (std::size_t j = 0; j < k; ++j) t[j] = std::trunc(t[j] * factor);
+  if (squared_norm_of(t, k) > radius * radius) std::fill_n(t, k, 0.0);
 }
 
 Result<std::vector<Int128>> apply_sum(const Apply& query, const BoundedRows& rows) {
@@ -72,11 +52,23 @@ Result<std::vector<Int128>> apply_sum(const Apply& query, const BoundedRows& row
   const double largest = static_cast<double>(rows.lattice().norm_bound()) * query.X.norm_factor();
   return outer_sum(rows, k, largest, [&](const RowBlock& block, double* t) {
     query.X.project(block, t);
-    if (!query.filter) return;
-    const std::int64_t theta = lattice_threshold(query.filter->theta, rows.lattice());
-    for (std::size_t i = 0; i < block.rows; ++i)
-      filter_row(t + i * k, k, squared_norm(block.lattice + i * block.columns, block.columns), theta,
-                 query.filter->mode);
+  });
+}
+
+// The lower triangle, packed by columns. A block's sums stay below 2^19 rows times 2^42.
+Result<std::vector<Int128>> projected_gram(const ProjectedGram& query, const BoundedRows& rows) {
+  const std::size_t k = query.X.columns();
+  const std::int64_t radius = lattice_length(query.radius, rows.lattice());
+  return count_sum(rows, k * (k + 1) / 2, BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& sum) {
+    std::vector<double> t(block.rows * k);
+    query.X.project(block, t.data());
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      double* row = &t[i * k];
+      shorten(row, k, radius);
+      std::int64_t* to = sum.data();
+      for (std::size_t column = 0; column < k; ++column)
+        for (std::size_t r = column; r < k; ++r) *to++ += static_cast<std::int64_t>(row[column] * row[r]);
+    }
   });
 }
 
@@ -106,56 +98,40 @@ Result<std::vector<Int128>> squared_norms(const BoundedRows& rows) {
   });
 }
 
-// counts[j] = number of rows whose statistic is above grid[j]: a row in cell c is above exactly the points before c
-PrivateCounts counts_from_cells(const std::vector<Int128>& cells) {
-  PrivateCounts counts{std::vector<std::int64_t>(cells.size() - 1)};
-  std::int64_t above = 0;
-  for (std::size_t j = counts.values.size(); j-- > 0;) {
-    above += static_cast<std::int64_t>(cells[j + 1]);
-    counts.values[j] = above;
+Result<PrivateCounts> count_norms(const NormExceedance& query, const BoundedRows& rows) {
+  std::vector<std::int64_t> squares;
+  for (const double g : query.grid) {
+    const std::int64_t length = lattice_length(g, rows.lattice());
+    squares.push_back(length * length);
   }
-  return counts;
-}
-
-Result<PrivateCounts> count_exceedance(const Exceedance& query, const BoundedRows& rows) {
-  std::vector<std::int64_t> grid;
-  for (const double g : query.grid) grid.push_back(lattice_threshold(g, rows.lattice()));
-  const std::size_t k = query.X.columns();
-  auto cells =
-      count_sum(rows, grid.size() + 1, BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
-        std::vector<double> t(block.rows * k);
-        query.X.project(block, t.data());
-        for (std::size_t i = 0; i < block.rows; ++i) {
-          const std::int64_t u2 = squared_norm(block.lattice + i * block.columns, block.columns);
-          const std::int64_t t2 = squared_norm_of(&t[i * k], k);
-          const auto cell = std::partition_point(grid.begin(), grid.end(),
-                                                 [&](std::int64_t theta) { return !within(u2, t2, theta); });
-          ++n[static_cast<std::size_t>(cell - grid.begin())];
-        }
-      });
+  const std::size_t k = query.X ? query.X->columns() : 0;
+  const auto cells = count_sum(rows, squares.size() + 1, query.X ? BlockValues::kFill : BlockValues::kOmit,
+                               [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+                                 std::vector<double> t(block.rows * k);
+                                 if (query.X) query.X->project(block, t.data());
+                                 for (std::size_t i = 0; i < block.rows; ++i) {
+                                   const std::int64_t square =
+                                       query.X ? squared_norm_of(&t[i * k], k)
+                                               : squared_norm(block.lattice + i * block.columns, block.columns);
+                                   const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
+                                   ++n[static_cast<std::size_t>(cell - squares.begin())];
+                                 }
+                               });
   if (!cells) return cells.error();
-  return counts_from_cells(*cells);
+  return counts_above(std::vector<std::int64_t>(cells->begin(), cells->end()));
 }
-
-PrivateCounts count_raw_norms(const RawNormExceedance& query, const BoundedRows& rows) {
-  std::vector<Int128> cells(query.grid.size() + 1);
-  for (const double norm : rows.raw_norms())
-    ++cells[static_cast<std::size_t>(std::lower_bound(query.grid.begin(), query.grid.end(), norm) -
-                                     query.grid.begin())];
-  return counts_from_cells(cells);
-}
-
-double round_up(double value) { return value * (1.0 + 0x1p-50); }
 
 double apply_sensitivity(const Apply& query, const Lattice& lattice, Adjacency adjacency) {
   const auto L = static_cast<double>(lattice.norm_bound());
   const auto k = static_cast<double>(query.X.columns());
   const double whole = L * L * query.X.norm_factor();
-  const bool replace = adjacency == Adjacency::kReplaceOne;
-  if (!query.filter) return replace ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k) : whole;
-  const auto theta = static_cast<double>(lattice_threshold(query.filter->theta, lattice));
-  if (!replace) return std::min(theta, whole);
-  return std::min(2 * theta, std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 4 * L * std::sqrt(k));
+  return adjacency == Adjacency::kReplaceOne ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k)
+                                             : whole;
+}
+
+double projected_sensitivity(const ProjectedGram& query, const Lattice& lattice, Adjacency adjacency) {
+  const auto radius = static_cast<double>(lattice_length(query.radius, lattice));
+  return (adjacency == Adjacency::kReplaceOne ? std::sqrt(2.0) : 1.0) * radius * radius;
 }
 
 }  // namespace
@@ -164,9 +140,10 @@ Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjace
   return std::visit(Overloaded{
                         [](const Gram&) { return Status(); },
                         [](const SquaredNorms&) { return Status(); },
-                        [&](const Apply& q) -> Status {
-                          if (q.filter && lattice_threshold(q.filter->theta, rows.lattice()) < 1)
-                            return internal_error("the filter's theta is below one lattice step");
+                        [&](const Apply& q) { return check_directions(q.X, rows); },
+                        [&](const ProjectedGram& q) -> Status {
+                          if (lattice_length(q.radius, rows.lattice()) < 1)
+                            return internal_error("the radius is below one lattice step");
                           return check_directions(q.X, rows);
                         },
                         [&](const ClassSums& q) { return check_classes(q.classes, rows); },
@@ -179,19 +156,9 @@ Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjace
                     query);
 }
 
-Status validate(const CountQuery& query, const BoundedRows& rows) {
-  return std::visit(Overloaded{
-                        [&](const Exceedance& q) -> Status {
-                          EIGENVEIL_TRY(check_directions(q.X, rows));
-                          return check_grid(q.grid);
-                        },
-                        [&](const RawNormExceedance& q) -> Status {
-                          if (rows.raw_norms().size() != rows.rows())
-                            return internal_error("the rows were read without their raw norms");
-                          return check_grid(q.grid);
-                        },
-                    },
-                    query);
+Status validate(const NormExceedance& query, const BoundedRows& rows) {
+  if (query.X) EIGENVEIL_TRY(check_directions(*query.X, rows));
+  return check_grid(query.grid);
 }
 
 Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
@@ -214,6 +181,10 @@ Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
                                [&](const SquaredNorms&) {
                                  return sum = {Layout::kPlain, 1, 1, {}}, squared_norms(rows);
                                },
+                               [&](const ProjectedGram& q) {
+                                 const std::size_t k = q.X.columns();
+                                 return sum = {Layout::kSymmetric, k, k, {}}, projected_gram(q, rows);
+                               },
                            },
                            query);
   if (!values) return values.error();
@@ -221,9 +192,8 @@ Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
   return sum;
 }
 
-Result<PrivateCounts> exact_counts(const CountQuery& query, const BoundedRows& rows) {
-  if (const auto* exceedance = std::get_if<Exceedance>(&query)) return count_exceedance(*exceedance, rows);
-  return count_raw_norms(std::get<RawNormExceedance>(query), rows);
+Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows) {
+  return count_norms(query, rows);
 }
 
 Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency) {
@@ -235,8 +205,15 @@ Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency
                                              [&](const ClassSums&) { return replace ? 2 * L : L; },
                                              [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
                                              [&](const SquaredNorms&) { return L * L; },
+                                             [&](const ProjectedGram& q) {
+                                               return projected_sensitivity(q, lattice, adjacency);
+                                             },
                                          },
                                          query)));
+}
+
+bool symmetric(const SumQuery& query) {
+  return std::holds_alternative<Gram>(query) || std::holds_alternative<ProjectedGram>(query);
 }
 
 double unit(const SumQuery& query, const Lattice& lattice) {
@@ -247,6 +224,7 @@ double unit(const SumQuery& query, const Lattice& lattice) {
                         [&](const ClassSums&) { return step; },
                         [&](const ClassCounts&) { return kCountUnit; },
                         [&](const SquaredNorms&) { return step * step; },
+                        [&](const ProjectedGram&) { return step * step; },
                     },
                     query);
 }

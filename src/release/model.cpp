@@ -107,7 +107,7 @@ Status validate(const Model& model, const std::string& where) {
       return bad_input(fmt::format("{}: the array '{}' holds a value that is not a finite number.", where, array.name));
     }
   }
-  if (*kind == "pca") {
+  if (*kind == "pca" || *kind == "covariance") {
     EIGENVEIL_TRY(validate_projection(model, where));
     return expect_vector(model, "eigenvalues", model.array("components")->rows(), where);
   }

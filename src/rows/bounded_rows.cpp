@@ -47,10 +47,6 @@ Result<std::int32_t> class_of(double value, const BoundingOptions& options, std:
   return refused("the label is not among the classes; list it, or let --unlisted drop count such rows as zero");
 }
 
-double euclidean_norm(const double* values, std::size_t count) {
-  return Eigen::Map<const Vector>(values, static_cast<Eigen::Index>(count)).stableNorm();
-}
-
 // One batch on its way from raw values to the lattice; rows are independent, so threads share it out.
 struct BatchWork {
   const ColumnMap& map;
@@ -58,13 +54,11 @@ struct BatchWork {
   std::size_t raw_width;
   std::vector<std::int32_t> bounded;
   std::vector<RowFate> fates;
-  std::vector<double> norms;
 
-  void run(const RawBatch& batch, int threads, bool keep_norms) {
+  void run(const RawBatch& batch, int threads) {
     const std::size_t d = map.features();
     bounded.resize(batch.rows * d);
     fates.resize(batch.rows);
-    norms.resize(keep_norms ? batch.rows : 0);
     constexpr std::size_t kRowsAtOnce = 64;
     Tickets pieces((batch.rows + kRowsAtOnce - 1) / kRowsAtOnce);
     on_threads(threads, [&] {
@@ -73,7 +67,6 @@ struct BatchWork {
         for (std::size_t i = *piece * kRowsAtOnce; i < std::min((*piece + 1) * kRowsAtOnce, batch.rows); ++i) {
           map.apply(&batch.values[i * raw_width], features.data());
           fates[i] = bound_row(features.data(), d, lattice, &bounded[i * d]);
-          if (keep_norms) norms[i] = fates[i] == RowFate::kNotFinite ? 0.0 : euclidean_norm(features.data(), d);
         }
     });
   }
@@ -91,14 +84,14 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
   const Lattice lattice{options.bound.value(), options.bits};
   BoundedRows result(ChunkStore(d, {options.memory_bytes, options.spill_folder, options.chunk_rows}), lattice,
                      options.threads);
-  BatchWork work{map, lattice, source.columns().size(), {}, {}, {}};
+  BatchWork work{map, lattice, source.columns().size(), {}, {}};
   const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
   RawBatch batch;
   std::vector<double> features(d);
   for (;;) {
     EIGENVEIL_TRY(source.next(batch, batch_rows));
     if (batch.rows == 0) break;
-    work.run(batch, options.threads, options.keep_raw_norms);
+    work.run(batch, options.threads);
     for (std::size_t i = 0; i < batch.rows; ++i) {
       const double* raw = &batch.values[i * work.raw_width];
       if (work.fates[i] == RowFate::kNotFinite && options.missing == MissingPolicy::kError) {
@@ -119,7 +112,6 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
       std::fill_n(&work.bounded[i * d], d, 0);
     }
     EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));
-    result.raw_norms_.insert(result.raw_norms_.end(), work.norms.begin(), work.norms.end());
     if (progress) progress(source.progress());
   }
   result.diagnostics_.rows = result.rows();

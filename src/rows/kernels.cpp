@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numeric>
+#include <utility>
 
 #include "eigenveil/base/parallel.hpp"
 
@@ -126,6 +128,68 @@ struct OuterWorker {
   }
 };
 
+// Sums a cell at a time: the block's rows are gathered by cell, then C_cell <- C_cell + U_cell^T T_cell.
+struct CellWorker {
+  Total& total;
+  std::vector<std::int64_t>& counts;  // shared, guarded by total.adding
+  std::size_t d;
+  std::size_t k;
+  std::size_t cells;
+  std::size_t most_rows;
+  const FillCells& fill;
+  std::vector<double> partial = std::vector<double>(cells * d * k);
+  std::vector<std::size_t> pending = std::vector<std::size_t>(cells);
+  std::vector<std::int64_t> own_counts = std::vector<std::int64_t>(cells);
+  std::vector<double> t, u, t_sorted;
+  std::vector<std::uint32_t> cell;
+  std::vector<std::size_t> order;
+
+  void operator()(const RowBlock& block) {
+    t.resize(block.rows * k);
+    cell.resize(block.rows);
+    fill(block, t.data(), cell.data());
+    order.resize(block.rows);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cell[a] < cell[b]; });
+    u.resize(block.rows * d);
+    t_sorted.resize(block.rows * k);
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      std::copy_n(block.values + order[i] * d, d, &u[i * d]);
+      std::copy_n(&t[order[i] * k], k, &t_sorted[i * k]);
+    }
+    for (std::size_t i = 0; i < block.rows;) {
+      const std::size_t c = cell[order[i]];
+      std::size_t end = i + 1;
+      while (end < block.rows && cell[order[end]] == c) ++end;
+      add(c, end - i, &u[i * d], &t_sorted[i * k]);
+      i = end;
+    }
+  }
+  void add(std::size_t c, std::size_t rows, const double* U, const double* T) {
+    if (pending[c] + rows > most_rows) flush(c);
+    pending[c] += rows;
+    own_counts[c] += static_cast<std::int64_t>(rows);
+    double* C = &partial[c * d * k];
+    if (k == 1)
+      cblas_dgemv(CblasColMajor, CblasNoTrans, blas_int(d), blas_int(rows), 1.0, U, blas_int(d), T, 1, 1.0, C, 1);
+    else
+      cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, blas_int(d), blas_int(k), blas_int(rows), 1.0, U,
+                  blas_int(d), T, blas_int(k), 1.0, C, blas_int(d));
+  }
+  void flush(std::size_t c) {
+    if (pending[c] == 0) return;
+    const std::lock_guard lock(total.adding);
+    for (std::size_t i = c * d * k; i < (c + 1) * d * k; ++i)
+      total.values[i] += static_cast<std::int64_t>(std::exchange(partial[i], 0.0));
+    pending[c] = 0;
+  }
+  void finish() {
+    for (std::size_t c = 0; c < cells; ++c) flush(c);
+    const std::lock_guard lock(total.adding);
+    for (std::size_t c = 0; c < cells; ++c) counts[c] += own_counts[c];
+  }
+};
+
 struct CountWorker {
   Total& total;
   const AddCounts& add;
@@ -163,6 +227,17 @@ Result<std::vector<Int128>> outer_sum(const BoundedRows& rows, std::size_t k, do
     return OuterWorker{ExactAccumulator(total, total.values.size(), most), k, fill, {}};
   }));
   return std::move(total.values);
+}
+
+Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t cells, double largest_weight,
+                          const FillCells& fill) {
+  Total total(cells * rows.columns() * k);
+  std::vector<std::int64_t> counts(cells);
+  const std::size_t most = exact_rows(largest_entry(rows) * largest_weight);
+  EIGENVEIL_TRY(for_each_block(rows, most, true, [&] {
+    return CellWorker{total, counts, rows.columns(), k, cells, most, fill};
+  }));
+  return CellSums{std::move(counts), std::move(total.values)};
 }
 
 Result<std::vector<Int128>> count_sum(const BoundedRows& rows, std::size_t size, BlockValues values,

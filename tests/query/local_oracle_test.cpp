@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/Eigenvalues>
+
 #include <limits>
 
 #include "tests/support/rows.hpp"
@@ -81,8 +83,8 @@ TEST(LocalOracle, ReportsAnUnusedReservation) {
 TEST(LocalOracle, ABadQueryDoesNotUseUpThePlan) {
   std::vector<std::string> log;
   auto oracle = oracle_for({{{"apply", GaussianEvent{0.5}}}}, log);
-  EXPECT_FALSE(oracle.ask("apply", Apply{*Directions::quantise(Matrix::Identity(5, 1)), {}}, 0.5).ok());
-  EXPECT_TRUE(oracle.ask("apply", Apply{*Directions::quantise(Matrix::Identity(2, 1)), {}}, 0.5).ok());
+  EXPECT_FALSE(oracle.ask("apply", Apply{*Directions::quantise(Matrix::Identity(5, 1))}, 0.5).ok());
+  EXPECT_TRUE(oracle.ask("apply", Apply{*Directions::quantise(Matrix::Identity(2, 1))}, 0.5).ok());
 }
 
 TEST(LocalOracle, HidesTheNumberOfRowsUnderAddRemoveOne) {
@@ -96,10 +98,69 @@ TEST(LocalOracle, HidesTheNumberOfRowsUnderAddRemoveOne) {
 TEST(LocalOracle, SearchesAGridByTheSparseVector) {
   std::vector<std::string> log;
   auto oracle = oracle_for({{{"search", PureEvent{kInfinity}, 2}}}, log);
-  const auto first = oracle.first_at_most("search", RawNormExceedance{{0.5, 1.5, 3, 6}}, 1, kInfinity);
+  const auto first = oracle.first_at_most("search", NormExceedance{{0.5, 1.5, 3, 6}, {}}, 1, kInfinity);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(**first, 2U);  // norms 5, 1, 2: one of them above 3
-  EXPECT_FALSE(oracle.first_at_most("search", RawNormExceedance{{3, 1}}, 1, kInfinity).ok());
+  EXPECT_FALSE(oracle.first_at_most("search", NormExceedance{{3, 1}, {}}, 1, kInfinity).ok());
+}
+
+// Rows (3, 4), (1, 0), (0, 2) along the first axis: ||u|| |u_1| = 15, 1, 0.
+TEST(LocalOracle, FindsAThresholdAndTheFilteredSumTogether) {
+  std::vector<std::string> log;
+  const FilteredApply query{*Directions::quantise(Matrix::Identity(2, 1)), {1, 3, 1024 * 1024}, FilterMode::kDrop};
+  const PrivacyPlan plan{{{"search", PureEvent{kInfinity}}, {"product", GaussianEvent{kInfinity}}}};
+  auto oracle = oracle_for(plan, log);
+  const auto answer = oracle.ask_filtered("search", "product", query, 1, kInfinity, kInfinity);
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(*answer->chosen, 0U);
+  EXPECT_EQ(*answer->product, Matrix((Matrix(2, 1) << 1, 0).finished()));
+  EXPECT_TRUE(oracle.complete());
+
+  auto strict = oracle_for(plan, log);
+  EXPECT_EQ(*strict.ask_filtered("search", "product", query, 0, kInfinity, kInfinity)->chosen, 2U);
+  auto reordered = oracle_for({{{"product", GaussianEvent{0.5}}, {"search", PureEvent{0.5}}}}, log);
+  EXPECT_FALSE(reordered.ask_filtered("search", "product", query, 0, 0.5, 0.5).ok());
+  auto greedy = oracle_for({{{"search", PureEvent{0.5}}, {"product", GaussianEvent{0.5}}}}, log);
+  EXPECT_FALSE(greedy.ask_filtered("search", "product", query, 0, 0.5, 0.6).ok());
+}
+
+TEST(LocalOracle, FilteredNoiseHasTheDeviationItStates) {
+  std::vector<std::string> log;
+  const FilteredApply query{*Directions::quantise(Matrix::Identity(2, 1)), {16, 1024 * 1024}, FilterMode::kDrop};
+  constexpr int kTrials = 4000;
+  PrivacyPlan plan;
+  for (int i = 0; i < kTrials; ++i) {
+    plan.events.push_back({"search", PureEvent{20}});
+    plan.events.push_back({"product", GaussianEvent{0.5}});
+  }
+  auto oracle = oracle_for(plan, log);
+  const double stated = oracle.noise_of(query, 0, 0.5);
+  EXPECT_NEAR(stated, (2 * 16 + std::sqrt(2.0)) / 0.5, 0.01);  // and sqrt(d k) for the floor
+  double squares = 0;
+  for (int i = 0; i < kTrials; ++i) {
+    const auto answer = oracle.ask_filtered("search", "product", query, 50, 20, 0.5);
+    ASSERT_EQ(*answer->chosen, 0U);
+    squares += (*answer->product - Matrix((Matrix(2, 1) << 10, 12).finished())).squaredNorm() / (2 * kTrials);
+  }
+  EXPECT_NEAR(squares / (stated * stated), 1, 5.5 * std::sqrt(1.0 / kTrials));  // false alarm 4e-8
+}
+
+TEST(LocalOracle, AnswersUnderAModelOnlyIfThePlanSaysSo) {
+  std::vector<std::string> log;
+  PrivacyPlan plan{{{"projector", GaussianEvent{kInfinity}}}};
+  const ModelQuery query = SpikedProjector{1, 0.1};
+  auto strict = oracle_for(plan, log);
+  EXPECT_FALSE(strict.ask_model("projector", query, kInfinity).ok());
+  plan.model_based = true;
+  auto wrong = oracle_for(plan, log, Adjacency::kAddRemoveOne);
+  EXPECT_FALSE(wrong.ask_model("projector", query, kInfinity).ok());
+  auto oracle = oracle_for(plan, log);
+  EXPECT_FALSE(oracle.ask_model("projector", SpikedProjector{2, 0.1}, kInfinity).ok()) << "rank = columns";
+  const auto P = oracle.ask_model("projector", query, kInfinity);
+  ASSERT_TRUE(P.ok()) << P.error().message;
+  // sum u u^T = [10 12; 12 20]
+  const Eigen::SelfAdjointEigenSolver<Matrix> dense((Matrix(2, 2) << 10, 12, 12, 20).finished());
+  EXPECT_LT((P->value() - dense.eigenvectors().col(1) * dense.eigenvectors().col(1).transpose()).norm(), 1e-11);
 }
 
 TEST(LocalOracle, RecentringMapsEveryRowByItself) {

@@ -1,4 +1,4 @@
-#include "eigenveil/query/query.hpp"
+#include "eigenveil/query/filtered.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,15 @@ std::vector<LatticeRow> random_rows(std::size_t n, std::size_t d) {
   return rows;
 }
 
-// The filtered product, row by row in 128-bit integers, written from the definition.
-std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix& X, std::optional<Filter> filter) {
+struct SlowFilter {
+  FilterMode mode;
+  std::vector<Int128> edges;  // upper edges of the cells; the last one holds every row
+  std::size_t chosen;
+};
+
+// The product, row by row in 128-bit integers, written from the definition.
+std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix& X,
+                               const std::optional<SlowFilter>& filter) {
   const auto d = static_cast<std::size_t>(X.rows());
   const auto k = static_cast<std::size_t>(X.cols());
   std::vector<Int128> sum(d * k);
@@ -44,37 +51,90 @@ std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix
       t[c] = product / (1 << 20);  // integer division truncates toward zero
       t2 += t[c] * t[c];
     }
-    const auto theta = static_cast<Int128>(filter ? filter->theta : 0x1p60);
-    if (u2 * t2 > theta * theta) {
-      if (filter->mode == FilterMode::kDrop) continue;
-      const double factor =
-          static_cast<double>(theta) / std::sqrt(static_cast<double>(u2) * static_cast<double>(t2)) * (1 - 0x1p-40);
-      for (Int128& x : t) x = static_cast<Int128>(std::trunc(static_cast<double>(x) * factor));
+    Int128 weight = 1 << 20;
+    if (filter) {
+      std::size_t cell = 0;
+      while (u2 * t2 > filter->edges[cell] * filter->edges[cell]) ++cell;
+      if (cell > filter->chosen)
+        weight = filter->mode == FilterMode::kDrop ? 0 : (filter->edges[filter->chosen] << 20) / filter->edges[cell];
     }
     for (std::size_t c = 0; c < k; ++c)
-      for (std::size_t j = 0; j < d; ++j) sum[c * d + j] += u[j] * t[c];
+      for (std::size_t j = 0; j < d; ++j) sum[c * d + j] += weight * u[j] * t[c];
+  }
+  for (Int128& value : sum) {
+    const Int128 remainder = ((value % (1 << 20)) + (1 << 20)) % (1 << 20);
+    value = (value - remainder) / (1 << 20);  // floor
   }
   return sum;
 }
 
-class ApplySums : public ::testing::TestWithParam<std::optional<FilterMode>> {};
+const std::vector<std::pair<int, std::size_t>> kThreadsAndChunks = {{1, 0}, {2, 100}, {5, 7}};
 
-TEST_P(ApplySums, EqualTheDefinitionForAnyThreadsAndChunks) {
+TEST(ApplySum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   const auto rows = random_rows(3000, 9);
   const Matrix X = Eigen::HouseholderQR<Matrix>(Matrix::Random(9, 3)).householderQ() * Matrix::Identity(9, 3);
-  std::optional<Filter> filter;
-  if (GetParam()) filter = Filter{0x1p37, *GetParam()};
-  const Apply query{*Directions::quantise(X), filter};
-  const auto expected = slow_apply(rows, X, filter);
-  for (const auto& [threads, chunk] : {std::pair{1, 0}, {2, 100}, {5, 7}}) {
-    const auto bounded = lattice_rows(rows, 9, {.threads = threads, .chunk_rows = static_cast<std::size_t>(chunk)});
-    EXPECT_EQ(exact_sum(query, bounded)->values, expected);
+  const auto expected = slow_apply(rows, X, {});
+  for (const auto& [threads, chunk] : kThreadsAndChunks)
+    EXPECT_EQ(exact_sum(Apply{*Directions::quantise(X)},
+                        lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk}))
+                  ->values,
+              expected);
+}
+
+TEST(FilteredSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
+  const auto rows = random_rows(3000, 9);
+  for (const Eigen::Index k : {1, 3}) {
+    const Matrix X = Eigen::HouseholderQR<Matrix>(Matrix::Random(9, k)).householderQ() * Matrix::Identity(9, k);
+    const Directions quantised = *Directions::quantise(X);
+    const std::vector<double> grid = {0x1p33, 0x1p35, 0x1p36, 0x1p37, 0x1p37 * 1.3, 0x1p40};
+    const auto last = static_cast<Int128>(std::ceil(0x1p40 * quantised.norm_factor()));
+    for (const FilterMode mode : {FilterMode::kShrink, FilterMode::kDrop})
+      for (const std::size_t chosen : {0U, 3U, 5U}) {
+        SlowFilter slow{mode, {}, chosen};
+        for (const double g : grid) slow.edges.push_back(static_cast<Int128>(g));
+        slow.edges.push_back(last);
+        const auto expected = slow_apply(rows, X, slow);
+        for (const auto& [threads, chunk] : kThreadsAndChunks) {
+          const auto bounded = lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk});
+          const FilteredApply query{quantised, grid, mode};
+          EXPECT_EQ(filtered_sum(*exact_cells(query, bounded), query, bounded.lattice(), chosen).values, expected);
+        }
+      }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Filters, ApplySums,
-                         ::testing::Values(std::nullopt, std::optional(FilterMode::kShrink),
-                                           std::optional(FilterMode::kDrop)));
+// Many rows of the greatest length in one cell: more than doubles could sum exactly without a flush.
+TEST(FilteredSum, StaysExactBeyondWhatDoublesHold) {
+  const std::vector<LatticeRow> rows(20000, LatticeRow{(1 << 20) - 1, 3});
+  const FilteredApply query{*Directions::quantise(Matrix::Identity(2, 1)), {0x1p40}, FilterMode::kShrink};
+  const auto bounded = lattice_rows(rows, 2, {.threads = 1});
+  const Int128 one = Int128{(1 << 20) - 1} * ((1 << 20) - 1);
+  EXPECT_EQ(filtered_sum(*exact_cells(query, bounded), query, bounded.lattice(), 0).values[0], one * 20000);
+}
+
+TEST(ProjectedGramSum, EqualsTheDefinition) {
+  const auto rows = random_rows(500, 6);
+  const Matrix X = Matrix::Identity(6, 2);
+  const ProjectedGram query{*Directions::quantise(X), 100000};
+  std::vector<Int128> expected(3);
+  int shortened = 0;
+  for (const LatticeRow& u : rows) {
+    double x = u[0];
+    double y = u[1];
+    const double length = std::sqrt(x * x + y * y);
+    if (length > 100000) {
+      ++shortened;
+      x = std::trunc(x * (100000 / length * (1 - 0x1p-40)));
+      y = std::trunc(y * (100000 / length * (1 - 0x1p-40)));
+    }
+    expected[0] += static_cast<Int128>(x * x);
+    expected[1] += static_cast<Int128>(x * y);
+    expected[2] += static_cast<Int128>(y * y);
+  }
+  EXPECT_GT(shortened, 100);
+  for (const auto& [threads, chunk] : kThreadsAndChunks)
+    EXPECT_EQ(exact_sum(query, lattice_rows(rows, 6, {.threads = threads, .chunk_rows = chunk}))->values, expected);
+}
 
 TEST(Directions, NormFactorBoundsTheSpectralNorm) {
   for (int trial = 0; trial < 50; ++trial) {
@@ -114,13 +174,18 @@ TEST(Query, ClassSumsAndCountsSplitByClass) {
 TEST(Query, RefusesWhatDoesNotFitTheRows) {
   const auto rows = lattice_rows({{1, 2}}, 2, {.bits = 10});
   const auto replace = Adjacency::kReplaceOne;
-  EXPECT_FALSE(validate(SumQuery(Apply{*Directions::quantise(Matrix::Identity(3, 1)), {}}), rows, replace).ok());
+  EXPECT_FALSE(validate(SumQuery(Apply{*Directions::quantise(Matrix::Identity(3, 1))}), rows, replace).ok());
   EXPECT_FALSE(validate(SumQuery(ClassSums{2}), rows, replace).ok());
   EXPECT_FALSE(validate(SumQuery(ClassSums{0}), rows, replace).ok());
   EXPECT_FALSE(validate(SumQuery(ClassCounts{1}), rows, replace).ok());
   EXPECT_TRUE(validate(SumQuery(ClassCounts{1}), rows, Adjacency::kAddRemoveOne).ok());
-  EXPECT_FALSE(validate(CountQuery(RawNormExceedance{{2, 1}}), rows).ok());
-  EXPECT_FALSE(validate(CountQuery(RawNormExceedance{{}}), rows).ok());
+  const Directions e1 = *Directions::quantise(Matrix::Identity(2, 1));
+  EXPECT_FALSE(validate(NormExceedance{{2, 1}, {}}, rows).ok());
+  EXPECT_FALSE(validate(NormExceedance{{}, {}}, rows).ok());
+  EXPECT_FALSE(validate(FilteredApply{e1, {2, 1}}, rows).ok());
+  EXPECT_FALSE(validate(FilteredApply{e1, {0.5, 1}}, rows).ok()) << "below one lattice step";
+  EXPECT_FALSE(validate(SumQuery(ProjectedGram{e1, 0.5}), rows, replace).ok());
+  EXPECT_TRUE(validate(FilteredApply{e1, {1, 2}}, rows).ok());
   EXPECT_TRUE(validate(SumQuery(Gram{}), rows, replace).ok());
 }
 

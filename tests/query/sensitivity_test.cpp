@@ -7,7 +7,7 @@
 #include <functional>
 #include <random>
 
-#include "eigenveil/query/query.hpp"
+#include "eigenveil/query/filtered.hpp"
 #include "tests/support/rows.hpp"
 
 namespace eigenveil {
@@ -43,24 +43,35 @@ bool within(UInt128 squared, Sensitivity s) {
   return (squared << (-2 * e)) <= m * m;
 }
 
-PrivateSum sum_of(const SumQuery& query, const std::vector<Row>& rows, std::size_t d, int bits) {
+BoundedRows rows_of(const std::vector<Row>& rows, std::size_t d, int bits) {
   std::vector<LatticeRow> u;
   test::RowsSetup setup{.bits = bits};
   for (const Row& row : rows) {
     u.push_back(row.u);
     setup.classes.push_back(row.row_class);
   }
-  return *exact_sum(query, lattice_rows(u, d, setup));
+  return lattice_rows(u, d, setup);
+}
+
+PrivateSum sum_of(const SumQuery& query, const BoundedRows& rows) { return *exact_sum(query, rows); }
+
+struct Filtered {
+  FilteredApply query;
+  std::size_t chosen;
+};
+PrivateSum sum_of(const Filtered& filtered, const BoundedRows& rows) {
+  return filtered_sum(*exact_cells(filtered.query, rows), filtered.query, rows.lattice(), filtered.chosen);
 }
 
 // Distance between neighbours that differ in one row; nullptr stands for "no row" (add-remove-one).
-UInt128 distance(const SumQuery& query, const Row* one, const Row* two, std::size_t d, int bits) {
+template <class Query>
+UInt128 distance(const Query& query, const Row* one, const Row* two, std::size_t d, int bits) {
   const Row common{LatticeRow(d, 1), 0};
   std::vector<Row> left = {common};
   std::vector<Row> right = {common};
   if (one != nullptr) left.push_back(*one);
   if (two != nullptr) right.push_back(*two);
-  return squared_distance(sum_of(query, left, d, bits), sum_of(query, right, d, bits));
+  return squared_distance(sum_of(query, rows_of(left, d, bits)), sum_of(query, rows_of(right, d, bits)));
 }
 
 constexpr int kClasses = 4;
@@ -101,23 +112,21 @@ Matrix random_directions(std::mt19937_64& random, std::size_t d, std::size_t k) 
 
 SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
   const double L = std::ldexp(1.0, bits);  // unit 1: features are lattice integers
-  const double theta = std::max(1.0, L * L * std::exp(-5 * std::uniform_real_distribution<>()(random)));
+  const double radius = std::max(1.0, L * std::exp(-3 * std::uniform_real_distribution<>()(random)));
   switch (kind) {
     case 0:
       return Gram{};
     case 1:
-      return Apply{*Directions::quantise(X), {}};
+      return Apply{*Directions::quantise(X)};
     case 2:
-      return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kShrink}};
+      return ProjectedGram{*Directions::quantise(X), radius};
     case 3:
-      return Apply{*Directions::quantise(X), Filter{theta, FilterMode::kDrop}};
-    case 4:
       return ClassSums{kClasses};
-    case 5:
+    case 4:
       return ClassSums{1};
-    case 6:
+    case 5:
       return ClassCounts{kClasses};
-    case 7:
+    case 6:
       return ClassCounts{1};
     default:
       return SquaredNorms{};
@@ -144,7 +153,58 @@ TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 9));
+INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 8));
+
+TEST(FilteredSensitivity, IsNeverExceeded) {
+  std::mt19937_64 random(77);
+  for (int trial = 0; trial < 8000; ++trial) {
+    const int bits = std::uniform_int_distribution<>(4, 20)(random);
+    const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 12)(random);
+    const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
+    const Matrix X = random_directions(random, d, k);
+    const double L = std::ldexp(1.0, bits);
+    const double ratio = std::uniform_real_distribution<>(1.05, 3)(random);
+    std::vector<double> grid;
+    for (double g = L * L; g >= 1 && grid.size() < 20; g /= ratio) grid.insert(grid.begin(), g);
+    const Filtered filtered{{*Directions::quantise(X), grid, trial % 2 == 0 ? FilterMode::kShrink : FilterMode::kDrop},
+                            random() % grid.size()};
+    const Lattice lattice{L, bits};
+    const Row one = hostile_row(random, d, bits, X, nullptr);
+    const Row two = hostile_row(random, d, bits, X, &one);
+    const auto stated = [&](Adjacency adjacency) {
+      return sensitivity(filtered.query, filtered.chosen, lattice, adjacency);
+    };
+    ASSERT_TRUE(within(distance(filtered, &one, &two, d, bits), stated(Adjacency::kReplaceOne))) << trial;
+    ASSERT_TRUE(within(distance(filtered, &one, nullptr, d, bits), stated(Adjacency::kAddRemoveOne))) << trial;
+  }
+}
+
+TEST(FilteredSensitivity, IsReachedWithinFivePercentBySomeNeighbours) {
+  constexpr int kL = 1 << 20;
+  const double L2 = static_cast<double>(kL) * kL;
+  const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));
+  const Directions e12 = *Directions::quantise(Matrix::Identity(3, 2));
+  // ||u|| |u_1| just below L^2 / 16 with u almost along the second axis, up and down
+  const Row up{{kL / 16, 1046000, 0}, 0};
+  const Row down{{kL / 16, -1046000, 0}, 0};
+  const Row x{{kL, 0, 0}, 0};
+  const Row y{{0, kL, 0}, 0};
+  const Lattice lattice{0x1p20, 20};
+  const auto expect_tight = [&](const Filtered& filtered, const Row& one, const Row* two) {
+    const auto adjacency = two != nullptr ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne;
+    const double moved = std::sqrt(static_cast<double>(distance(filtered, &one, two, 3, 20)));
+    const double stated = sensitivity(filtered.query, filtered.chosen, lattice, adjacency).value();
+    EXPECT_GE(moved, 0.95 * stated);
+    EXPECT_LE(moved, stated);
+  };
+  for (const FilterMode mode : {FilterMode::kShrink, FilterMode::kDrop}) {
+    const Filtered narrow{{e1, {L2 / 16, L2}, mode}, 0};
+    expect_tight(narrow, up, &down);
+    expect_tight(narrow, up, nullptr);
+    expect_tight({{e12, {L2 / 16, L2}, mode}, 1}, x, &y);  // wide: the bound of the unfiltered product
+  }
+  expect_tight({{e1, {L2 / 16, L2}, FilterMode::kShrink}, 0}, x, nullptr);
+}
 
 struct TightCase {
   const char* name;
@@ -158,25 +218,16 @@ constexpr int kL = 1 << 20;
 std::vector<TightCase> tight_cases() {
   const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));
   const Directions e12 = *Directions::quantise(Matrix::Identity(3, 2));
-  const double L2 = static_cast<double>(kL) * kL;
   const Row x{{kL, 0, 0}, 0};
   const Row y{{0, kL, 0}, 0};
   const Row zero{{0, 0, 0}, 0};
-  // ||u|| |u_1| = L^2 / 16 with u almost along the second axis, up and down
-  const Row up{{kL / 16, 1046000, 0}, 0};
-  const Row down{{kL / 16, -1046000, 0}, 0};
-  const Filter shrink{L2 / 16, FilterMode::kShrink};
-  const Filter drop{L2 / 16, FilterMode::kDrop};
   return {{"gram replace", Gram{}, x, y},
           {"gram add", Gram{}, x, {}},
-          {"apply k=1 replace", Apply{e1, {}}, x, zero},
-          {"apply k=2 replace", Apply{e12, {}}, x, y},
-          {"apply add", Apply{e12, {}}, x, {}},
-          {"shrink replace", Apply{e1, shrink}, up, down},
-          {"shrink add", Apply{e1, shrink}, x, {}},
-          {"drop replace", Apply{e1, drop}, up, down},
-          {"drop add", Apply{e1, drop}, up, {}},
-          {"wide filter replace", Apply{e12, Filter{L2, FilterMode::kShrink}}, x, y},
+          {"apply k=1 replace", Apply{e1}, x, zero},
+          {"apply k=2 replace", Apply{e12}, x, y},
+          {"apply add", Apply{e12}, x, {}},
+          {"projected gram replace", ProjectedGram{e12, kL / 4.0}, x, y},
+          {"projected gram add", ProjectedGram{e12, kL / 4.0}, x, {}},
           {"class sums replace", ClassSums{kClasses}, x, Row{{-kL, 0, 0}, 0}},
           {"class sums add", ClassSums{kClasses}, x, {}},
           {"class counts replace", ClassCounts{kClasses}, zero, Row{{0, 0, 0}, 1}},
@@ -206,13 +257,15 @@ TEST(Exceedance, CountsMoveByAtMostOneAndInOneDirection) {
     const int bits = 12;
     std::vector<double> grid;
     for (double g = 10; g < 0x1p25; g *= 1.5) grid.push_back(g);
-    const CountQuery query =
-        trial % 2 == 0 ? CountQuery(Exceedance{*Directions::quantise(X), grid}) : CountQuery(RawNormExceedance{grid});
+    const Directions quantised = *Directions::quantise(X);
     const Row common = hostile_row(random, d, bits, X, nullptr);
     const Row one = hostile_row(random, d, bits, X, nullptr);
     const Row two = hostile_row(random, d, bits, X, &one);
     const auto counts = [&](const std::vector<LatticeRow>& rows) {
-      return exact_counts(query, lattice_rows(rows, d, {.bits = bits}))->values;
+      const auto bounded = lattice_rows(rows, d, {.bits = bits});
+      if (trial % 3 == 0) return exact_cells({quantised, grid, FilterMode::kShrink}, bounded)->above.values;
+      if (trial % 3 == 1) return exact_counts({grid, quantised}, bounded)->values;
+      return exact_counts({grid, {}}, bounded)->values;
     };
     const auto left = counts({common.u, one.u});
     for (const auto& right : {counts({common.u, two.u}), counts({common.u})}) {
@@ -232,11 +285,12 @@ TEST(Exceedance, CountsMoveByAtMostOneAndInOneDirection) {
 
 TEST(Exceedance, CountsRowsStrictlyAboveEachPoint) {
   const auto rows = lattice_rows({{3, 4}, {0, 5}, {0, 0}, {6, 8}}, 2, {.bits = 10});
-  const CountQuery raw = RawNormExceedance{{0, 4.9, 5, 10}};
-  EXPECT_EQ(exact_counts(raw, rows)->values, (std::vector<std::int64_t>{3, 3, 1, 0}));
+  const Directions e1 = *Directions::quantise(Matrix::Identity(2, 1));
+  EXPECT_EQ(exact_counts({{0, 4, 5, 10}, {}}, rows)->values, (std::vector<std::int64_t>{3, 3, 1, 0}));
+  EXPECT_EQ(exact_counts({{0, 2, 3, 6}, e1}, rows)->values, (std::vector<std::int64_t>{2, 2, 1, 0}));
   // ||u|| |u_1| = 15, 0, 0, 60
-  const CountQuery projected = Exceedance{*Directions::quantise(Matrix::Identity(2, 1)), {0, 14.9, 15, 59, 60}};
-  EXPECT_EQ(exact_counts(projected, rows)->values, (std::vector<std::int64_t>{2, 2, 1, 1, 0}));
+  const FilteredApply filtered{e1, {1, 14, 15, 59, 60}, FilterMode::kDrop};
+  EXPECT_EQ(exact_cells(filtered, rows)->above.values, (std::vector<std::int64_t>{2, 2, 1, 1, 0}));
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ inline BoundedRows lattice_rows(const std::vector<LatticeRow>& rows, std::size_t
   options.threads = setup.threads;
   options.chunk_rows = setup.chunk_rows;
   options.memory_bytes = setup.memory_bytes;
-  options.keep_raw_norms = true;
   if (classed) options.class_column = columns;
   auto bounded = BoundedRows::read(source, ColumnMap::identity(names), options);
   EXPECT_TRUE(bounded.ok()) << (bounded.ok() ? "" : bounded.error().message);

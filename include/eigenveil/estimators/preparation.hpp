@@ -9,6 +9,8 @@ namespace eigenveil {
 struct PreparationOptions {
   bool private_mean = false;      ///< release the mean, subtract it and bound the rows again
   std::optional<RowBound> bound;  ///< of the rows after the mean is subtracted; default: the bound before
+  bool private_bound = false;     ///< then shorten the longest rows to a bound that is found privately
+  double bound_quantile = 0.98;   ///< share of the rows that keep their length
 };
 
 struct Preparation {
@@ -27,7 +29,8 @@ Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const Prepa
 /// How many events `prepare` asks for.
 std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options);
 
-/// The Gaussian noise of an event of a plan.
+/// The noise of an event of a plan.
 double mu_of(const PrivacyEvent& event);
+double epsilon_of(const PrivacyEvent& event);
 
 }  // namespace eigenveil

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "eigenveil/estimators/pca/method.hpp"
 #include "eigenveil/job/privacy.hpp"
 #include "eigenveil/release/model.hpp"
 
@@ -18,6 +19,9 @@ void add_columns(nlohmann::json& manifest, const ColumnMap& map);
 
 /// The options that say how rows were read.
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound);
+
+/// Options of a PCA program.
+nlohmann::json program_json(const PcaProgram& program, Calibration calibration);
 
 /// The version of this library.
 const char* version();

@@ -4,18 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "eigenveil/estimators/budget.hpp"
 #include "eigenveil/job/observer.hpp"
 #include "eigenveil/job/rows.hpp"
 #include "eigenveil/ledger/ledger.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
 namespace eigenveil {
-
-/// How the noise is chosen.
-enum class Calibration {
-  kTight,  ///< the least that keeps the budget
-  kPaper,  ///< what a paper prescribes, for comparison; what it really costs is certified and charged
-};
 
 /// The guarantee a user asks for, and where it is charged.
 struct PrivacyOptions {
@@ -59,9 +54,10 @@ Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const P
                              const RunOptions& run, const std::string& data, const std::string& purpose,
                              Observer& observer);
 
-/// The guarantee in plain words.
-std::string guarantee_in_words(const PrivacyOptions& privacy, bool secure);
-/// That of a charge: a paper's noise guarantees what it was certified for, not what the paper claims.
+/// The budget alone, for estimators and the planner.
+Budget budget_of(const PrivacyOptions& privacy);
+
+/// The guarantee in plain words. A paper's noise guarantees what it was certified for, not what the paper claims.
 std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge);
 
 }  // namespace eigenveil

@@ -29,6 +29,7 @@ struct DatasetBudget {
   std::optional<Limit> limit;
   Adjacency adjacency = Adjacency::kReplaceOne;
   std::string unit = "row";  ///< what one row stands for: a patient, a customer
+  bool allow_model_based = false;  ///< pays also for guarantees that rest on a model of the rows
 };
 
 enum class ReservationState {

@@ -41,6 +41,7 @@ struct PrivacyEvent {
 /// Every noisy answer a computation will ever ask for, in order, fixed before the first one.
 struct PrivacyPlan {
   std::vector<PrivacyEvent> events;
+  bool model_based = false;  ///< some answers' sensitivities are assumed under a model of the rows, not proved
 };
 
 /// Parses `gaussian:mu=0.2,count=8`, `pure:epsilon=0.05`, `poisson-gaussian:q=0.01,sigma=1,count=1000`.

@@ -19,8 +19,11 @@ class LocalOracle final : public Oracle {
 
   RowsShape shape() const override;
   Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override;
-  Result<Released<std::size_t>> first_at_most(const std::string& label, const CountQuery& query, std::int64_t target,
-                                              double epsilon) override;
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target, double epsilon) override;
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target, double epsilon, double mu) override;
+  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override;
   Status recenter(const Vector& mean, RowBound radius) override;
   bool complete() const override { return meter_.complete(); }
 

@@ -3,7 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "eigenveil/query/query.hpp"
+#include "eigenveil/query/filtered.hpp"
+#include "eigenveil/query/model_based.hpp"
 
 namespace eigenveil {
 
@@ -13,6 +14,12 @@ struct RowsShape {
   std::optional<std::size_t> rows;  ///< replace-one only: under add-remove-one the number of rows is private
   Lattice lattice;
   Adjacency adjacency;
+};
+
+/// A threshold that was found privately, and the sum that it filters.
+struct FilteredAnswer {
+  Released<std::size_t> chosen;  ///< index of the threshold in the grid
+  Released<Matrix> product;
 };
 
 /// The only way to the data: noisy exact sums, each the next one of a charged plan. Estimators are programs over this
@@ -27,8 +34,17 @@ class Oracle {
   virtual Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) = 0;
 
   /// The first grid point that at most `target` rows exceed, by the sparse vector technique.
-  virtual Result<Released<std::size_t>> first_at_most(const std::string& label, const CountQuery& query,
+  virtual Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                                       std::int64_t target, double epsilon) = 0;
+
+  /// Two events of the plan from one sweep: the first threshold that at most `target` rows exceed (`search`, pure
+  /// epsilon), then the filtered sum with Gaussian noise (`product`).
+  virtual Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product,
+                                              const FilteredApply& query, std::int64_t target, double epsilon,
+                                              double mu) = 0;
+
+  /// An answer whose sensitivity rests on a model of the rows. Only a plan that says `model_based` may ask.
+  virtual Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) = 0;
 
   /// Shifts every row by a released mean and bounds it again. Charges nothing: rows are mapped one by one.
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;
@@ -38,6 +54,7 @@ class Oracle {
 
   /// Standard deviation of the noise in one entry of the answer (off the diagonal for Gram), in the features' units.
   double noise_of(const SumQuery& query, double mu) const;
+  double noise_of(const FilteredApply& query, std::size_t chosen, double mu) const;
 };
 
 }  // namespace eigenveil

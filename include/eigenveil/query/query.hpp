@@ -18,18 +18,9 @@ namespace eigenveil {
 /// sum u u^T (d x d)
 struct Gram {};
 
-enum class FilterMode { kShrink, kDrop };
-
-/// Rows with ||u|| ||X^T u|| > theta are shrunk to theta, or dropped.
-struct Filter {
-  double theta;
-  FilterMode mode = FilterMode::kShrink;
-};
-
 /// sum u (X^T u)^T = G X (d x k)
 struct Apply {
   Directions X;
-  std::optional<Filter> filter;
 };
 
 /// sum u (x) e_class (d x K); K = 1 is the sum of all rows and needs no classes
@@ -45,31 +36,33 @@ struct ClassCounts {
 /// sum ||u||^2 (1 x 1)
 struct SquaredNorms {};
 
-using SumQuery = std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms>;
-
-/// For each point of an ascending grid: how many rows have ||u|| ||X^T u|| above it
-struct Exceedance {
+/// sum t t^T (k x k), t = X^T u shortened to at most `radius`
+struct ProjectedGram {
   Directions X;
-  std::vector<double> grid;
+  double radius;
 };
 
-/// For each point of an ascending grid: how many rows had a norm above it before they were bounded
-struct RawNormExceedance {
-  std::vector<double> grid;
-};
+using SumQuery = std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms, ProjectedGram>;
 
-using CountQuery = std::variant<Exceedance, RawNormExceedance>;
+/// For each point of an ascending grid: how many rows have a norm ||u||, or ||X^T u|| if directions are given, above it
+struct NormExceedance {
+  std::vector<double> grid;
+  std::optional<Directions> X;
+};
 
 /// Refuses a query that does not fit the rows (dimensions, classes, grid), before anything is charged for it.
 Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
-Status validate(const CountQuery& query, const BoundedRows& rows);
+Status validate(const NormExceedance& query, const BoundedRows& rows);
 
 /// The exact sum over all rows, in lattice units.
 Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows);
-Result<PrivateCounts> exact_counts(const CountQuery& query, const BoundedRows& rows);
+Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows);
 
 /// How far one row can move the exact sum, in lattice units, rounded up.
 Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency);
+
+/// True for the queries whose answer is a symmetric matrix.
+bool symmetric(const SumQuery& query);
 
 /// What one lattice unit of the sum is worth in the features' own units.
 double unit(const SumQuery& query, const Lattice& lattice);

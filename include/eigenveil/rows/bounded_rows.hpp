@@ -31,7 +31,6 @@ struct BoundingOptions {
   std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
   std::size_t classes = 0;      ///< how many there are; a row of a class beyond is refused, or dropped. 0: any
   bool drop_unlisted = false;   ///< such a row counts as the zero row, of no class
-  bool keep_raw_norms = false;  ///< for RawNormExceedance
   int threads = 1;
 };
 
@@ -56,7 +55,6 @@ class BoundedRows {
   const Lattice& lattice() const { return lattice_; }
   /// One a row, if a class column was named; -1: none
   const std::vector<std::int32_t>& classes() const { return classes_; }
-  const std::vector<double>& raw_norms() const { return raw_norms_; }  ///< one a row, if kept
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }
 
@@ -71,7 +69,6 @@ class BoundedRows {
   ChunkStore store_;
   Lattice lattice_;
   std::vector<std::int32_t> classes_;
-  std::vector<double> raw_norms_;
   std::vector<std::size_t> zeroed_;  // rows that are zero for want of a value: they stay so when recentred
   BoundingDiagnostics diagnostics_;
   int threads_;

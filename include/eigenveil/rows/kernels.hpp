@@ -30,6 +30,20 @@ using FillWeights = std::function<void(const RowBlock& block, double* t)>;
 Result<std::vector<Int128>> outer_sum(const BoundedRows& rows, std::size_t k, double largest_weight,
                                       const FillWeights& fill);
 
+/// Rows sorted into cells: how many rows a cell has, and for each cell sum u_i t_i^T over its rows (columns x k,
+/// column-major, one cell after the other).
+struct CellSums {
+  std::vector<std::int64_t> counts;
+  std::vector<Int128> sums;
+};
+
+/// As FillWeights, and tells the cell of each row.
+using FillCells = std::function<void(const RowBlock& block, double* t, std::uint32_t* cell)>;
+
+/// One sweep over the rows for all cells together. Memory: cells x columns x k, 16 bytes and 8 more a thread.
+Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t cells, double largest_weight,
+                          const FillCells& fill);
+
 /// Adds a block's contribution to `counts` (one accumulator a thread). Called by several threads at once.
 using AddCounts = std::function<void(const RowBlock& block, std::vector<std::int64_t>& counts)>;
 

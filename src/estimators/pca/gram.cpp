@@ -26,26 +26,30 @@ PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
   return plan;
 }
 
-Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options) {
-  const RowsShape shape = oracle.shape();
-  EIGENVEIL_TRY(check(shape, options));
-  const auto prepared = prepare(oracle, plan, options.preparation);
+Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PrivacyPlan& plan,
+                                              const PreparationOptions& preparation) {
+  auto prepared = prepare(oracle, plan, preparation);
   if (!prepared) return prepared.error();
-
   const PrivacyEvent& event = plan.events.back();
   const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
   if (!gram) return gram.error();
-  const Matrix covariance = gram->value() / prepared->rows;
-  auto pairs = top_eigenpairs(covariance, options.components);
+  const double noise = oracle.noise_of(Gram{}, mu_of(event)) / prepared->rows;
+  return ReleasedCovariance{gram->value() / prepared->rows, *std::move(prepared), noise};
+}
+
+Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options) {
+  const RowsShape shape = oracle.shape();
+  EIGENVEIL_TRY(check(shape, options));
+  const auto released = release_covariance(oracle, plan, options.preparation);
+  if (!released) return released.error();
+  auto pairs = top_eigenpairs(released->covariance, options.components);
   if (!pairs) return pairs.error();
-  if (options.sparsity) pairs = sparse_eigenpairs(covariance, pairs->vectors, *options.sparsity);
+  if (options.sparsity) pairs = sparse_eigenpairs(released->covariance, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
-
   // A symmetric noise matrix with entries of deviation sigma has its spectrum within 2 sigma sqrt(d) (Wigner).
-  const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / prepared->rows;
-  return PcaResult{pairs->vectors, pairs->values, prepared->mean, prepared->rows,
-                   2 * sigma * std::sqrt(static_cast<double>(shape.columns))};
+  return PcaResult{pairs->vectors, pairs->values, released->prepared.mean, released->prepared.rows,
+                   2 * released->noise * std::sqrt(static_cast<double>(shape.columns))};
 }
 
 }  // namespace eigenveil

@@ -23,15 +23,6 @@ Matrix start(std::size_t d, std::size_t k) {
       Matrix::NullaryExpr(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k), [&] { return normal(random); }));
 }
 
-// Thresholds B^2 / ratio^m, ..., B^2 / ratio, B^2: from far below a typical row's statistic to what no row exceeds.
-std::vector<double> threshold_grid(double radius, std::size_t d, double ratio) {
-  const double top = radius * radius;
-  const int steps = static_cast<int>(std::ceil(std::log(64.0 * static_cast<double>(d)) / std::log(ratio)));
-  std::vector<double> grid;
-  for (int i = steps; i >= 0; --i) grid.push_back(top * std::pow(ratio, -i));
-  return grid;
-}
-
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
   EIGENVEIL_TRY(check(shape, options));
   if (power.rounds < 1) return usage_error("--rounds must be at least 1");
@@ -40,20 +31,45 @@ Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptio
   return {};
 }
 
-// The filter of one round: found by the sparse vector technique over the grid.
-Result<std::optional<Filter>> find_filter(Oracle& oracle, const PrivacyEvent& event, const Directions& X, double rows,
-                                          const PowerOptions& power) {
+// What a round learns of G Q, and the noise in it.
+struct Product {
+  Matrix value;
+  double sigma;
+};
+
+Result<Product> ask_plain(Oracle& oracle, const PrivacyEvent& event, const Directions& X) {
+  const Apply query{X};
+  const auto answer = oracle.ask(event.label, query, mu_of(event));
+  if (!answer) return answer.error();
+  return Product{answer->value(), oracle.noise_of(query, mu_of(event))};
+}
+
+Result<Product> ask_filtered(Oracle& oracle, const PrivacyEvent& search, const PrivacyEvent& product,
+                             const Directions& X, double rows, const PowerOptions& power) {
   const RowsShape shape = oracle.shape();
-  const std::vector<double> grid = threshold_grid(shape.lattice.radius, shape.columns, power.grid_ratio);
   const bool drop = power.filter == RowFilter::kDrop;
-  const auto target = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * rows);
-  const auto found =
-      oracle.first_at_most(event.label, Exceedance{X, grid}, target, std::get<PureEvent>(event.mechanism).epsilon);
-  if (!found) return found.error();
-  return std::optional(Filter{grid[**found], drop ? FilterMode::kDrop : FilterMode::kShrink});
+  const FilteredApply query{X, threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio),
+                            drop ? FilterMode::kDrop : FilterMode::kShrink};
+  const double above = power.rows_above.value_or((drop ? power.share_above / 20 : power.share_above) * rows);
+  const auto answer = oracle.ask_filtered(search.label, product.label, query, static_cast<std::int64_t>(above),
+                                          epsilon_of(search), mu_of(product));
+  if (!answer) return answer.error();
+  return Product{*answer->product, oracle.noise_of(query, *answer->chosen, mu_of(product))};
 }
 
 }  // namespace
+
+// Thresholds B^2 / ratio^m, ..., B^2 / ratio, B^2: from far below the statistic of a typical row, which is about
+// ||u||^2 sqrt(k / d) at the start, to what no row exceeds.
+std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, double ratio) {
+  constexpr double kBelow = 4096;  // rows may be 64 times shorter than their bound
+  const double top = radius * radius;
+  const double range = kBelow * std::sqrt(static_cast<double>(d) / static_cast<double>(k));
+  const int steps = static_cast<int>(std::ceil(std::log(range) / std::log(ratio)));
+  std::vector<double> grid;
+  for (int i = steps; i >= 0; --i) grid.push_back(top * std::pow(ratio, -i));
+  return grid;
+}
 
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
   const double rounds = static_cast<double>(power.rounds);
@@ -82,17 +98,13 @@ Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOp
   for (std::size_t round = 0; round < power.rounds; ++round) {
     const auto X = Directions::quantise(Q);
     if (!X) return X.error();
-    Apply apply{*X, {}};
-    if (power.filter != RowFilter::kOff) {
-      auto filter = find_filter(oracle, *event++, *X, prepared->rows, power);
-      if (!filter) return filter.error();
-      apply.filter = *filter;
-    }
-    const auto answer = oracle.ask(event->label, apply, mu_of(*event));
+    const bool filtered = power.filter != RowFilter::kOff;
+    const auto answer = filtered ? ask_filtered(oracle, event[0], event[1], *X, prepared->rows, power)
+                                 : ask_plain(oracle, event[0], *X);
     if (!answer) return answer.error();
-    sigma = oracle.noise_of(apply, mu_of(*event));
-    ++event;
-    product = answer->value() / prepared->rows;
+    event += filtered ? 2 : 1;
+    sigma = answer->sigma;
+    product = answer->value / prepared->rows;
     // Q <- qr(truncate(qr(G Q)))
     Q = orthonormal(product);
     if (options.sparsity) Q = truncate_rows(Q, *options.sparsity);

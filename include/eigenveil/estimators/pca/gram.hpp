@@ -10,6 +10,17 @@ namespace eigenveil {
 /// Every answer `fit_gram` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options);
 
+/// The noisy second moment about the mean, and what was learnt on the way.
+struct ReleasedCovariance {
+  Matrix covariance;  ///< d x d
+  Preparation prepared;
+  double noise;  ///< standard deviation of an entry off the diagonal
+};
+
+/// Asks for everything that `plan` holds.
+Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PrivacyPlan& plan,
+                                              const PreparationOptions& preparation);
+
 /// `plan` is what `calibrate` made of `plan_gram`, and what the oracle's reservation holds.
 Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options);
 

@@ -8,7 +8,7 @@ namespace eigenveil {
 //   power           filter off                  (Hardt and Price 2014)
 //   adaptive-power  filter shrink or drop       (Nguyen, Ene, Nguyen 2026, and its block form for k > 1)
 //   sparse-power    PcaOptions::sparsity s      (distributed sparse PCA: the s rows of Q of largest norm are kept)
-// A round costs O(n d k) time; memory besides the rows is O(d k).
+// A round is one sweep over the rows: O(n d k) time. Memory besides them is O(d k), filtered O(d k log d).
 
 enum class RowFilter {
   kOff,     ///< noise for the longest row that the bound allows
@@ -21,7 +21,11 @@ struct PowerOptions {
   RowFilter filter = RowFilter::kShrink;
   double grid_ratio = 1.25;  ///< of consecutive thresholds; the paper's is 2
   double share_above = 0.5;  ///< share of rows that may exceed the threshold (drop: a twentieth of it)
+  std::optional<double> rows_above = {};  ///< their number instead, as in the paper
 };
+
+/// The thresholds that a round searches, ascending; the last one always passes.
+std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, double ratio);
 
 /// Every answer `fit_power` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power);

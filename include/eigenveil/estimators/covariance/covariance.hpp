@@ -1,0 +1,30 @@
+#pragma once
+
+#include "eigenveil/estimators/pca/method.hpp"
+
+namespace eigenveil {
+
+/// `method` is gram (the whole matrix, made positive semidefinite) or spiked (a few components and one variance).
+struct CovarianceProgram {
+  PcaMethod method = PcaMethod::kGram;
+  PreparationOptions preparation = {};
+  SpikedOptions spiked = {};
+};
+
+/// Sigma = U (diag(eigenvalues) - sigma^2 I) U^T + sigma^2 I. For gram U is square and sigma^2 is 0.
+struct CovarianceFit {
+  PcaResult pca;
+  double noise_variance;
+
+  Matrix dense() const;
+};
+
+Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget);
+Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget);
+Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle,
+                          const PrivacyPlan& plan);
+
+/// The same answers as a PCA program asks for.
+PcaProgram pca_program(const CovarianceProgram& program);
+
+}  // namespace eigenveil

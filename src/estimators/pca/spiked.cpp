@@ -1,0 +1,231 @@
+#include "eigenveil/estimators/pca/spiked.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "eigenveil/estimators/pca/gram.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+
+namespace eigenveil {
+namespace {
+
+// Shares of the total mu^2. The subspace is the hard part.
+constexpr double kRadiusShare = 0.02;
+constexpr double kBlockShare = 0.10;
+constexpr double kTraceShare = 0.03;
+constexpr double kPilotShare = 0.10;
+
+bool needs_pilot(const SpikedOptions& options) { return !options.noise_variance || !options.spike; }
+
+double squared_weight(const PrivacyPlan& plan) {
+  double sum = 0;
+  for (const PrivacyEvent& event : plan.events) {
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) sum += gaussian->mu * gaussian->mu;
+    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) sum += pure->epsilon * pure->epsilon;
+  }
+  return sum;
+}
+
+PrivacyPlan plan_strict(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options) {
+  const PcaOptions pca{options.rank.value_or(1), preparation, {}};
+  PrivacyPlan plan = options.subspace == Subspace::kGram ? plan_gram(adjacency, pca)
+                                                         : plan_power(adjacency, pca, options.power);
+  const double trace = options.noise_variance ? 0 : kTraceShare;
+  const double total = squared_weight(plan) / (1 - kRadiusShare - kBlockShare - trace);
+  plan.events.push_back({"radius", PureEvent{std::sqrt(kRadiusShare * total)}});
+  plan.events.push_back({"eigenvalues", GaussianEvent{std::sqrt(kBlockShare * total)}});
+  if (trace > 0) plan.events.push_back({"trace", GaussianEvent{std::sqrt(trace * total)}});
+  return plan;
+}
+
+PrivacyPlan plan_model(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options) {
+  const double pilot = needs_pilot(options) ? kPilotShare : 0;
+  PrivacyPlan plan{plan_preparation(adjacency, preparation, 1.0), true};
+  if (pilot > 0) plan.events.push_back({"pilot", GaussianEvent{std::sqrt(pilot)}});
+  plan.events.push_back({"projector", GaussianEvent{std::sqrt((1 - pilot) * (1 - kBlockShare))}});
+  plan.events.push_back({"eigenvalues", GaussianEvent{std::sqrt((1 - pilot) * kBlockShare)}});
+  return plan;
+}
+
+PrivacyPlan first_events(const PrivacyPlan& plan, std::size_t count) {
+  return {{plan.events.begin(), plan.events.begin() + static_cast<std::ptrdiff_t>(count)}, plan.model_based};
+}
+
+// U, as the chosen method finds it.
+Result<PcaResult> find_subspace(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
+                                const SpikedOptions& options) {
+  if (options.subspace == Subspace::kAdaptivePower)
+    return fit_power(oracle, plan, {*options.rank, preparation, {}}, options.power);
+  if (options.rank) return fit_gram(oracle, plan, {*options.rank, preparation, {}});
+  const auto released = release_covariance(oracle, plan, preparation);
+  if (!released) return released.error();
+  const std::size_t d = oracle.shape().columns;
+  const auto all = top_eigenpairs(released->covariance, d);
+  if (!all) return all.error();
+  const std::size_t r =
+      std::clamp<std::size_t>(rank_above_noise(all->values, released->noise, released->prepared.rows), 1, d - 1);
+  const auto top = static_cast<Eigen::Index>(r);
+  return PcaResult{all->vectors.leftCols(top), all->values.head(top), released->prepared.mean, released->prepared.rows,
+                   2 * released->noise * std::sqrt(static_cast<double>(d))};
+}
+
+// sum t t^T / n over t = U^T u, shortened to a radius that few rows exceed
+Result<Matrix> projected_block(Oracle& oracle, const PrivacyEvent& search, const PrivacyEvent& block,
+                               const Directions& U, double rows) {
+  const double B = oracle.shape().lattice.radius;
+  std::vector<double> grid;
+  for (int i = 60; i >= 0; --i) grid.push_back(B * std::exp2(-i / 4.0));
+  // The search itself errs by some 2 / epsilon rows; beyond that a thousandth of the rows may be shortened.
+  const double above = (std::isinf(epsilon_of(search)) ? 0 : 8 / epsilon_of(search)) + 0.001 * rows;
+  const auto found =
+      oracle.first_at_most(search.label, NormExceedance{grid, U}, static_cast<std::int64_t>(above), epsilon_of(search));
+  if (!found) return found.error();
+  const auto gram = oracle.ask(block.label, ProjectedGram{U, grid[**found]}, mu_of(block));
+  if (!gram) return gram.error();
+  return Matrix(gram->value() / rows);
+}
+
+// U <- U W and the eigenvalues of the block W diag(l) W^T; sigma^2 from the trace, or as given
+Result<SpikedResult> assemble(PcaResult pca, const Matrix& block, std::optional<double> sigma2,
+                              std::optional<double> trace) {
+  const auto pairs = top_eigenpairs(block, static_cast<std::size_t>(block.cols()));
+  if (!pairs) return pairs.error();
+  const auto p = static_cast<double>(pca.components.rows());
+  const auto r = static_cast<double>(pca.components.cols());
+  const double variance = sigma2 ? *sigma2 : std::max(0.0, (*trace - pairs->values.sum()) / (p - r));
+  pca.components = pca.components * pairs->vectors;
+  fix_signs(pca.components);
+  pca.eigenvalues = pairs->values.cwiseMax(variance);
+  return SpikedResult{std::move(pca), variance};
+}
+
+Result<SpikedResult> fit_strict(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
+                                const SpikedOptions& options) {
+  const std::size_t own = options.noise_variance ? 2 : 3;
+  const auto* event = plan.events.data() + plan.events.size() - own;
+  auto subspace = find_subspace(oracle, first_events(plan, plan.events.size() - own), preparation, options);
+  if (!subspace) return subspace.error();
+  const auto U = Directions::quantise(subspace->components);
+  if (!U) return U.error();
+  const double rows = subspace->rows;
+  const auto block = projected_block(oracle, event[0], event[1], *U, rows);
+  if (!block) return block.error();
+  std::optional<double> trace;
+  if (!options.noise_variance) {
+    const auto squares = oracle.ask(event[2].label, SquaredNorms{}, mu_of(event[2]));
+    if (!squares) return squares.error();
+    trace = squares->value()(0, 0) / rows;
+  }
+  return assemble(*std::move(subspace), *block, options.noise_variance, trace);
+}
+
+// What the paper's sensitivities are made of.
+struct Signal {
+  double largest;   // lambda_1
+  double smallest;  // lambda_r
+  double sigma2;
+};
+
+Result<Signal> pilot_signal(Oracle& oracle, const PrivacyEvent& event, std::size_t r, double rows) {
+  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+  if (!gram) return gram.error();
+  const Matrix covariance = gram->value() / rows;
+  const auto top = top_eigenpairs(covariance, r);
+  if (!top) return top.error();
+  const auto d = static_cast<double>(covariance.cols());
+  const double sigma2 = std::max(1e-12, (covariance.trace() - top->values.sum()) / (d - static_cast<double>(r)));
+  // A spike that the pilot cannot tell from its own noise is taken to be as small as that noise.
+  const double edge = 2 * oracle.noise_of(Gram{}, mu_of(event)) / rows * std::sqrt(d);
+  const auto spike = [&](double value) { return std::max({value - sigma2, edge, 1e-12}); };
+  return Signal{spike(top->values[0]), spike(top->values[top->values.size() - 1]), sigma2};
+}
+
+Result<SpikedResult> fit_model(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
+                               const SpikedOptions& options) {
+  const RowsShape shape = oracle.shape();
+  const auto prepared = prepare(oracle, plan, preparation);
+  if (!prepared) return prepared.error();
+  const auto* event = plan.events.data() + preparation_events(shape.adjacency, preparation);
+  const double n = prepared->rows;
+  const std::size_t r = *options.rank;
+  Signal signal{options.spike.value_or(0), options.spike.value_or(0), options.noise_variance.value_or(0)};
+  if (needs_pilot(options)) {
+    const auto pilot = pilot_signal(oracle, *event++, r, n);
+    if (!pilot) return pilot.error();
+    if (!options.spike) signal = {pilot->largest, pilot->smallest, signal.sigma2};
+    if (!options.noise_variance) signal.sigma2 = pilot->sigma2;
+  }
+  // Delta_1 and Delta_2 of the paper, with kappa = lambda_1 / lambda_r
+  const auto p = static_cast<double>(shape.columns);
+  const double logs = static_cast<double>(r) + std::log(n);
+  const double ratio = signal.sigma2 / signal.smallest;
+  const double kappa = signal.largest / signal.smallest;
+  const double delta1 = options.c2 * (ratio + std::sqrt(kappa * ratio)) * std::sqrt(p * logs) / n;
+  const double delta2 = options.c3 * (signal.largest * logs + signal.sigma2 * p) / n;
+
+  const auto projector = oracle.ask_model(event[0].label, SpikedProjector{r, delta1}, mu_of(event[0]));
+  if (!projector) return projector.error();
+  const auto top = top_eigenpairs(projector->value(), r);
+  if (!top) return top.error();
+  const auto U = Directions::quantise(top->vectors);
+  if (!U) return U.error();
+  const auto block = oracle.ask_model(event[1].label, SpikedBlock{*U, n * delta2}, mu_of(event[1]));
+  if (!block) return block.error();
+  // What the noise alone adds to an eigenvalue of the r x r block
+  const double edge = 2 * delta2 / (std::sqrt(2.0) * mu_of(event[1])) * std::sqrt(static_cast<double>(r));
+  return assemble({top->vectors, top->values, prepared->mean, n, edge}, block->value() / n, signal.sigma2, {});
+}
+
+}  // namespace
+
+std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double rows) {
+  const auto d = static_cast<double>(eigenvalues.size());
+  // Bulk of a sample covariance sigma^2 I (Marchenko, Pastur) plus that of the noise matrix (Wigner), and 5% more.
+  std::size_t rank = 0;
+  for (int pass = 0; pass < 50; ++pass) {
+    const auto top = static_cast<Eigen::Index>(rank);
+    const double left = d - static_cast<double>(rank);
+    const double sigma2 = std::max(0.0, eigenvalues.tail(eigenvalues.size() - top).sum() / std::max(1.0, left));
+    const double edge = sigma2 * std::pow(1 + std::sqrt(d / rows), 2) + 2 * noise * std::sqrt(d);
+    const auto above = static_cast<std::size_t>((eigenvalues.array() > 1.05 * edge).count());
+    if (above <= rank) break;  // sigma^2 falls as spikes are taken out, so the rank only grows
+    rank = above;
+  }
+  return rank;
+}
+
+Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& options) {
+  if (columns < 2) return bad_input("the spiked model needs at least two columns");
+  if (options.rank && (*options.rank < 1 || *options.rank >= columns))
+    return usage_error(fmt::format("--rank must lie between 1 and {}, one less than the columns, but is {}",
+                                   columns - 1, *options.rank));
+  const auto positive = [](const std::optional<double>& x) { return !x || (*x > 0 && std::isfinite(*x)); };
+  if (!positive(options.noise_variance))
+    return usage_error(fmt::format("--noise-variance must be positive, but is {}", *options.noise_variance));
+  if (!positive(options.spike)) return usage_error(fmt::format("--spike must be positive, but is {}", *options.spike));
+  if (!positive(options.c2) || !positive(options.c3)) return usage_error("--c2 and --c3 must be positive");
+  const bool model = options.guarantee == Guarantee::kModel;
+  if (!options.rank && (model || options.subspace == Subspace::kAdaptivePower))
+    return usage_error(model ? "--guarantee model needs --rank R: its noise depends on it"
+                             : "--rank auto needs the whole covariance: it does not go with adaptive-power");
+  if (model && adjacency != Adjacency::kReplaceOne)
+    return usage_error("--guarantee model is stated for replace-one neighbours: use --adjacency replace-one");
+  return {};
+}
+
+PrivacyPlan plan_spiked(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options) {
+  return options.guarantee == Guarantee::kModel ? plan_model(adjacency, preparation, options)
+                                                : plan_strict(adjacency, preparation, options);
+}
+
+Result<SpikedResult> fit_spiked(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
+                                const SpikedOptions& options) {
+  const RowsShape shape = oracle.shape();
+  EIGENVEIL_TRY(check(shape.columns, shape.adjacency, options));
+  return options.guarantee == Guarantee::kModel ? fit_model(oracle, plan, preparation, options)
+                                                : fit_strict(oracle, plan, preparation, options);
+}
+
+}  // namespace eigenveil

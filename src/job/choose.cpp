@@ -1,0 +1,67 @@
+#include "eigenveil/job/choose.hpp"
+
+#include <fmt/format.h>
+
+namespace eigenveil {
+
+Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::size_t> rows, std::size_t columns,
+                                 double row_bound, const PcaOptions& options) {
+  if (!rows) rows = guess.expected_rows;
+  if (!rows)
+    return usage_error(
+        "a forecast needs the number of rows, which is private under add-remove-one: give --expected-rows N, a public "
+        "guess");
+  if (!(guess.signal_share > 0 && guess.signal_share <= 1))
+    return usage_error(fmt::format("--signal-share must lie in (0, 1], but is {}", guess.signal_share));
+  PublicModel model{.rows = std::max<std::size_t>(*rows, 1),
+                    .spectrum = {},
+                    .row_bound = row_bound,
+                    .components = std::min(options.components, columns),
+                    .signal_share = guess.signal_share,
+                    .sparsity = options.sparsity};
+  if (guess.spectrum.empty()) {
+    const double typical = row_bound / kBoundOverTypicalRow;
+    model.spectrum = decay_spectrum(columns, 1) * typical * typical;
+    return model;
+  }
+  auto spectrum = read_spectrum(guess.spectrum, columns);
+  if (!spectrum) return spectrum.error();
+  model.spectrum = *std::move(spectrum);
+  return model;
+}
+
+nlohmann::json to_json(const Forecast& forecast) {
+  return {{"method", describe(forecast.program)}, {"sin2", forecast.error}, {"lost_variance", forecast.lost}};
+}
+
+Result<Selection> select_program(const std::vector<PcaProgram>& programs, const PublicModel& model,
+                                 const Budget& budget, int threads, Observer& observer) {
+  if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
+  constexpr std::size_t kEntries = std::size_t{1} << 22;
+  observer.step("forecasting methods on a public model");
+  const auto sample = Sample::draw(model, kEntries, threads, 1);
+  if (!sample) return sample.error();
+  const auto choice = choose(*sample, programs, budget, model.rows);
+  if (!choice) return choice.error();
+  Selection selection{choice->best.program, nlohmann::json::array()};
+  for (const Forecast& one : choice->all) selection.forecasts.push_back(to_json(one));
+  return selection;
+}
+
+Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const BoundedRows& rows,
+                         const Budget& budget, int threads, Observer& observer) {
+  if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
+  std::optional<std::size_t> count;
+  if (budget.adjacency == Adjacency::kReplaceOne) count = rows.rows();
+  const auto model =
+      public_model(guess, count, rows.columns(), rows.lattice().radius, programs.front().options);
+  if (!model) return model.error();
+  // The forecast runs on rows that are centred and bounded already.
+  std::vector<PcaProgram> prepared = programs;
+  for (PcaProgram& program : prepared) program.options.preparation = {};
+  auto selection = select_program(prepared, *model, budget, threads, observer);
+  if (selection) selection->program.options.preparation = programs.front().options.preparation;
+  return selection;
+}
+
+}  // namespace eigenveil

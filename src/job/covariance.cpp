@@ -1,0 +1,108 @@
+#include "eigenveil/job/covariance.hpp"
+
+#include <fmt/format.h>
+
+#include "output.hpp"
+
+namespace eigenveil {
+namespace {
+
+CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, const PreparationOptions& preparation) {
+  return {method, preparation, job.spiked};
+}
+
+Result<std::size_t> check_job(const CovarianceJob& job) {
+  const auto opened = open_data(job.rows);
+  if (!opened) return opened.error();
+  const std::size_t d = opened->map.features();
+  PreparationOptions preparation;
+  preparation.private_mean = job.rows.center == Center::kPrivate;
+  preparation.private_bound = job.rows.private_row_bound;
+  EIGENVEIL_TRY(check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation), d,
+                      budget_of(job.privacy)));
+  if (!job.method && job.privacy.calibration == Calibration::kPaper)
+    return usage_error("--calibration paper needs a --method: each paper has its own");
+  if (!job.method && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
+    return usage_error(
+        "--method auto needs the number of rows, which is private under add-remove-one: give --expected-rows N, a "
+        "public guess");
+  if (!job.guess.spectrum.empty()) EIGENVEIL_TRY(read_spectrum(job.guess.spectrum, d));
+  EIGENVEIL_TRY(check_outputs({job.out, job.report, job.report_options}, d));
+  return d;
+}
+
+struct CovarianceSelection {
+  CovarianceProgram program;
+  nlohmann::json forecasts = nlohmann::json::array();
+};
+
+Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const BoundedData& data, const Budget& budget,
+                                              Observer& observer) {
+  if (job.method) return CovarianceSelection{program_for(job, *job.method, data.preparation)};
+  std::optional<std::size_t> count;
+  if (budget.adjacency == Adjacency::kReplaceOne) count = data.rows.rows();
+  const PcaOptions options{job.spiked.rank.value_or(1), {}, {}};
+  const auto model = public_model(job.guess, count, data.rows.columns(), data.rows.lattice().radius, options);
+  if (!model) return model.error();
+  observer.step("forecasting methods on a public model");
+  const auto sample = Sample::draw(*model, std::size_t{1} << 22, thread_count(job.run), 1);
+  if (!sample) return sample.error();
+  CovarianceSelection selection;
+  double best = 0;
+  for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
+    const auto error = forecast_covariance(*sample, program_for(job, method, {}), budget, model->rows);
+    if (!error) return error.error();
+    selection.forecasts.push_back({{"method", name(method)}, {"relative_error", *error}});
+    if (method == PcaMethod::kGram || *error < best) {
+      best = *error;
+      selection.program = program_for(job, method, data.preparation);
+    }
+  }
+  return selection;
+}
+
+}  // namespace
+
+Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) {
+  const auto d = check_job(job);
+  if (!d) return d.error();
+  const CovarianceProgram widest = program_for(job, PcaMethod::kGram, {});
+  const bool narrow = job.method == PcaMethod::kSpiked && job.spiked.subspace == Subspace::kAdaptivePower;
+  const PcaProgram sized = pca_program(narrow ? program_for(job, PcaMethod::kSpiked, {}) : widest);
+  auto data = bound_data(job.rows, job.run, sums_bytes(sized, *d, thread_count(job.run)), observer);
+  if (!data) return data.error();
+  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+
+  const Budget budget = budget_of(job.privacy);
+  const auto selection = select_covariance(job, *data, budget, observer);
+  if (!selection) return selection.error();
+  const CovarianceProgram& program = selection->program;
+  auto charged = charge(std::move(data->rows), draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
+                        fmt::format("covariance --method {}", name(program.method)), observer);
+  if (!charged) return charged.error();
+  const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
+  if (!fitted) return fitted.error();
+  if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+
+  nlohmann::json options = row_options_json(job.rows, charged->oracle->shape().lattice.radius);
+  options.update(program_json(pca_program(program), budget.calibration));
+  options.erase("components");
+  nlohmann::json manifest =
+      common_manifest("covariance", name(program.method), std::move(options), job.privacy, *charged, fitted->pca.rows);
+  add_columns(manifest, data->map);
+  manifest["noise_edge"] = fitted->pca.noise_edge;
+  if (!selection->forecasts.empty())
+    manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection->forecasts}};
+  Model model{{{"components", fitted->pca.components.transpose()},
+               {"eigenvalues", fitted->pca.eigenvalues, true},
+               {"noise_variance", Vector::Constant(1, fitted->noise_variance), true},
+               {"mean", fitted->pca.mean, true},
+               {"offset", data->map.offset(), true},
+               {"scale", data->map.scale(), true}},
+              std::move(manifest)};
+  if (program.method == PcaMethod::kGram || job.dense) model.arrays.push_back({"covariance", fitted->dense()});
+  EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, job.report_options}, observer));
+  return PcaOutcome{std::move(model), diagnostics};
+}
+
+}  // namespace eigenveil
