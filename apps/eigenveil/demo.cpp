@@ -23,9 +23,9 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
              .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
              .run = {},
              .components = 10,
-             .out = folder + "/model.npz",
-             .report = folder + "/report.html",
              .report_options = {ReportOptions::ImageShape{28, 28}}};
+  job.out = folder + "/model.npz";
+  job.report = folder + "/report.html";
   job.rows.data = images;
   job.rows.ranges = {"0:255"};
   job.rows.center = Center::kPrivate;
@@ -43,7 +43,10 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
     return run_pca(job, terminal);
   }();
   if (!outcome) return fail(outcome.error());
-  return show_pca(job, *outcome, output);
+  OutputFlags shown = output;
+  shown.out = job.out;
+  shown.report = job.report;
+  return show_outcome(*outcome, shown);
 }
 
 }  // namespace

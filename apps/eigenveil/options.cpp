@@ -17,6 +17,11 @@ std::optional<T> number(const std::string& text) {
 
 }  // namespace
 
+std::optional<std::size_t> count_from_text(const std::string& text) {
+  const auto value = number<std::size_t>(text);
+  return value && *value > 0 ? value : std::nullopt;
+}
+
 Result<std::size_t> bytes_from_text(const std::string& text) {
   std::string digits = text;
   std::size_t unit = 1;
@@ -70,7 +75,8 @@ void RowFlags::add_to(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Rows");
   app.add_option("--row-bound", row_bound,
-                 "Longest Euclidean norm a row may keep (longer ones are scaled down); default: what the ranges allow")
+                 "Longest Euclidean norm a row may keep (longer ones are scaled down); default: what the ranges allow. "
+                 "private: found with a share of the budget, below the ranges' bound; private:MAX without ranges")
       ->group("Rows");
   app.add_option("--center", center,
                  "What becomes zero: none, the middle of each range, or the mean, privately (a share of the budget)")
@@ -89,9 +95,16 @@ Result<RowOptions> RowFlags::options() const {
   options.data = data;
   if (!schema.empty()) options.schema = schema;
   options.ranges = ranges;
-  if (!row_bound.empty()) {
-    const auto value = number<double>(row_bound);
-    if (!value) return usage_error(fmt::format("--row-bound must be a number, but is '{}'", row_bound));
+  std::string bound_text = row_bound;
+  if (row_bound == "private" || row_bound.starts_with("private:")) {
+    options.private_row_bound = true;
+    bound_text = row_bound.size() > 8 ? row_bound.substr(8) : "";
+  }
+  if (!bound_text.empty()) {
+    const auto value = number<double>(bound_text);
+    if (!value)
+      return usage_error(
+          fmt::format("--row-bound must be a number, 'private' or 'private:MAX', but is '{}'", row_bound));
     const auto bound = RowBound::of(*value);
     if (!bound) return bound.error();
     options.row_bound = *bound;
@@ -119,6 +132,11 @@ void PrivacyFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"tight", "zcdp"}))
       ->capture_default_str()
       ->group("Privacy");
+  app.add_option("--calibration", calibration,
+                 "tight: the least noise that keeps the budget; paper: the method's paper's own noise, for comparison")
+      ->check(CLI::IsMember({"tight", "paper"}))
+      ->capture_default_str()
+      ->group("Privacy");
   app.add_option("--dataset", dataset, "Data set in the ledger whose budget pays (see: eigenveil ledger create)")
       ->group("Privacy");
   auto* path = app.add_option("--ledger", ledger, "Ledger file; default: ~/.local/share/eigenveil/ledger.db");
@@ -137,10 +155,61 @@ Result<PrivacyOptions> PrivacyFlags::options() const {
     return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
   PrivacyOptions options{*e, *d, *a};
   options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
+  options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
   options.use_ledger = !no_ledger;
   options.ledger = ledger;
   options.dataset = dataset;
   return options;
+}
+
+void SpikedFlags::add_to(CLI::App& app) {
+  app.add_option("--rank", rank, "Rank of the spiked model, or auto: as many as stand out of the noise")
+      ->group("Spiked model");
+  app.add_option("--guarantee", guarantee,
+                 "strict: holds for every data set; model: the paper's algorithm, private only if the rows are draws "
+                 "from the model (the data set must allow it)")
+      ->check(CLI::IsMember({"strict", "model"}))
+      ->capture_default_str()
+      ->group("Spiked model");
+  app.add_option("--noise-variance", noise_variance, "sigma^2, if it is publicly known; default: released too")
+      ->group("Spiked model");
+  app.add_option("--spike", spike, "model: lambda, the spikes' eigenvalue above sigma^2, if publicly known")
+      ->group("Spiked model");
+  app.add_option("--c2", c2, "model: constant of the projector's sensitivity, which the paper leaves open")
+      ->capture_default_str()
+      ->group("Spiked model");
+  app.add_option("--c3", c3, "model: constant of the eigenvalues' sensitivity")
+      ->capture_default_str()
+      ->group("Spiked model");
+}
+
+Result<SpikedOptions> SpikedFlags::options() const {
+  SpikedOptions options;
+  if (!rank.empty() && rank != "auto") {
+    const auto value = number<std::size_t>(rank);
+    if (!value || *value < 1)
+      return usage_error(fmt::format("--rank must be a whole number from 1, or auto, but is '{}'", rank));
+    options.rank = *value;
+  }
+  options.guarantee = guarantee == "model" ? Guarantee::kModel : Guarantee::kStrict;
+  options.noise_variance = noise_variance;
+  options.spike = spike;
+  options.c2 = c2;
+  options.c3 = c3;
+  return options;
+}
+
+void GuessFlags::add_to(CLI::App& app) {
+  app.add_option("--spectrum", spectrum,
+                 "File with a public guess of the covariance's eigenvalues; default: eigenvalue i in proportion to 1/i")
+      ->group("Planner");
+  app.add_option("--expected-rows", expected_rows, "A public guess of the number of rows, where it is private")
+      ->check(CLI::PositiveNumber)
+      ->group("Planner");
+  app.add_option("--signal-share", signal_share,
+                 "Share of the rows that carry the top components; small when a few heavy rows make them")
+      ->capture_default_str()
+      ->group("Planner");
 }
 
 void RunFlags::add_to(CLI::App& app) {

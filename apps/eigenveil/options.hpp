@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/job/pca.hpp"
+#include "eigenveil/job/covariance.hpp"
 
 namespace eigenveil::app {
 
@@ -47,11 +47,33 @@ struct PrivacyFlags {
   double delta = 0;
   std::string adjacency = "replace-one";
   std::string accounting = "tight";
+  std::string calibration = "tight";
   std::string dataset;
   std::string ledger;
   bool no_ledger = false;
   void add_to(CLI::App& app);
   Result<PrivacyOptions> options() const;
+};
+
+/// The spiked model, for pca and covariance.
+struct SpikedFlags {
+  std::string rank;
+  std::string guarantee = "strict";
+  std::optional<double> noise_variance;
+  std::optional<double> spike;
+  double c2 = SpikedOptions().c2;
+  double c3 = SpikedOptions().c3;
+  void add_to(CLI::App& app);
+  Result<SpikedOptions> options() const;
+};
+
+/// What the planner may assume about the rows.
+struct GuessFlags {
+  std::string spectrum;
+  std::optional<std::size_t> expected_rows;
+  double signal_share = 1;
+  void add_to(CLI::App& app);
+  PublicGuess options() const { return {spectrum, expected_rows, signal_share}; }
 };
 
 struct RunFlags {
@@ -73,6 +95,9 @@ struct OutputFlags {
   Result<ReportOptions> report_options() const;
 };
 
+/// A whole number from 1.
+std::optional<std::size_t> count_from_text(const std::string& text);
+
 /// "2G", "512M", "64K" or a number of bytes.
 Result<std::size_t> bytes_from_text(const std::string& text);
 
@@ -81,6 +106,8 @@ Command cca_command(CLI::App& program);
 Command fda_command(CLI::App& program);
 Command sir_command(CLI::App& program);
 Command gep_command(CLI::App& program);
+Command covariance_command(CLI::App& program);
+std::vector<Command> plan_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);
@@ -88,7 +115,7 @@ Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 Command demo_command(CLI::App& program);
 
-/// Shows a finished PCA to a person or a program; shared by `pca` and `demo`.
-int show_pca(const PcaJob& job, const PcaOutcome& outcome, const OutputFlags& output);
+/// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
+int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);
 
 }  // namespace eigenveil::app

@@ -37,9 +37,8 @@ nlohmann::json to_json(const Forecast& forecast) {
 Result<Selection> select_program(const std::vector<PcaProgram>& programs, const PublicModel& model,
                                  const Budget& budget, int threads, Observer& observer) {
   if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
-  constexpr std::size_t kEntries = std::size_t{1} << 22;
   observer.step("forecasting methods on a public model");
-  const auto sample = Sample::draw(model, kEntries, threads, 1);
+  const auto sample = Sample::draw(model, threads, 1);
   if (!sample) return sample.error();
   const auto choice = choose(*sample, programs, budget, model.rows);
   if (!choice) return choice.error();

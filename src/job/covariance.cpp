@@ -45,7 +45,7 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
   const auto model = public_model(job.guess, count, data.rows.columns(), data.rows.lattice().radius, options);
   if (!model) return model.error();
   observer.step("forecasting methods on a public model");
-  const auto sample = Sample::draw(*model, std::size_t{1} << 22, thread_count(job.run), 1);
+  const auto sample = Sample::draw(*model, thread_count(job.run), 1);
   if (!sample) return sample.error();
   CovarianceSelection selection;
   double best = 0;

@@ -9,7 +9,6 @@
 namespace eigenveil {
 namespace {
 
-constexpr std::size_t kEntries = std::size_t{1} << 21;
 constexpr double kMostRows = 4096;
 constexpr double kMostEpsilon = 64;
 
@@ -41,7 +40,7 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const 
     const PcaProgram program = best->program;
     PlanLine line{describe(program), best->error, best->lost, best->seconds, best->bytes, best->noise, {}, {}, {}, {}};
     contenders.push_back({std::move(line), [program, &sample](std::size_t rows, const Budget& budget) -> Result<double> {
-                            const auto one = forecast(sample, program, budget, rows, 1);
+                            const auto one = forecast(sample, program, budget, rows);
                             if (!one) return one.error();
                             return one->error;
                           }});
@@ -57,12 +56,12 @@ Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request,
     program.spiked.rank = request.rank;
     const auto error = forecast_covariance(sample, program, request.budget, request.model.rows);
     if (!error) return error.error();
-    const auto detail = forecast(sample, pca_program(program), request.budget, request.model.rows, 1);
+    const auto detail = forecast(sample, pca_program(program), request.budget, request.model.rows);
     if (!detail) return detail.error();
     PlanLine line{std::string(name(method)), *error, {}, detail->seconds,
                   sums_bytes(pca_program(program), d, request.threads), detail->noise, {}, {}, {}, {}};
     contenders.push_back({std::move(line), [program, &sample](std::size_t rows, const Budget& budget) {
-                            return forecast_covariance(sample, program, budget, rows, 1);
+                            return forecast_covariance(sample, program, budget, rows);
                           }});
   }
   return contenders;
@@ -124,9 +123,9 @@ void add_warnings(const PlanRequest& request, const Sample& sample, PlanReport& 
         fmt::format("The noise will drown the signal: even the best method ({}) is forecast to have an error of {:.2g}. "
                     "Ask for fewer components, gather more rows, spend more epsilon, or tighten the row bound.",
                     best.method, best.error));
-  if (sample.rows() < request.model.rows)
+  if (sample.rows() < request.model.rows && sample.rows() < static_cast<std::size_t>(request.model.spectrum.size()))
     report.warnings.push_back(
-        fmt::format("The forecast simulates {} of the {} rows; what it cannot resolve errs on the cautious side.",
+        fmt::format("The forecast simulates {} of the {} rows, fewer than there are columns: the true error will be lower.",
                     sample.rows(), request.model.rows));
   if (request.budget.delta.value() > 1 / static_cast<double>(request.model.rows))
     report.warnings.push_back(
@@ -138,7 +137,7 @@ void add_warnings(const PlanRequest& request, const Sample& sample, PlanReport& 
 
 Result<PlanReport> make_plan(const PlanRequest& request, Observer& observer) {
   observer.step("simulating the methods on the public model");
-  const auto sample = Sample::draw(request.model, kEntries, request.threads, 1);
+  const auto sample = Sample::draw(request.model, request.threads, 1);
   if (!sample) return sample.error();
   auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, *sample)
                                                             : covariance_contenders(request, *sample);

@@ -50,17 +50,24 @@ class RecordingOracle final : public Oracle {
   double rows_;
 };
 
-double lost_variance(const Sample& sample, const Matrix& components) {
-  // Sigma = U diag(top) U^T + rest on the axes; tr(V^T Sigma V) against the sum of the top eigenvalues
-  const auto k = static_cast<Eigen::Index>(sample.model().components);
-  const Vector& spectrum = sample.model().spectrum;
-  Vector rest = spectrum;
-  if (k < spectrum.size()) rest.head(k).setConstant(spectrum[k]);
-  const Matrix along = sample.truth().transpose() * components;
-  const Matrix outside = components - sample.truth() * along;
-  const double captured = (spectrum.head(k).asDiagonal() * along).cwiseProduct(along).sum() +
-                          (rest.asDiagonal() * outside).cwiseProduct(outside).sum();
-  return std::max(0.0, 1 - captured / spectrum.head(components.cols()).sum());
+// 1 - tr(V^T Sigma V) / (sum of the top eigenvalues)
+double lost_variance(const Vector& spectrum, const Eigenbasis& basis, const Matrix& V) {
+  const double captured = spectrum.dot(basis.coordinates(V).rowwise().squaredNorm());
+  return std::max(0.0, 1 - captured / spectrum.head(V.cols()).sum());
+}
+
+constexpr std::size_t kDraws = 3;
+
+// At least twice the columns, so that the rows' second moment can be set; at most 64 MB of numbers.
+std::size_t sample_rows(std::size_t rows, std::size_t columns) {
+  constexpr std::size_t kRows = 4000;
+  constexpr std::size_t kEntries = std::size_t{1} << 23;
+  const std::size_t wanted = std::min(std::max(kRows, 2 * columns), std::max<std::size_t>(200, kEntries / columns));
+  return std::min(rows, wanted);
+}
+
+LocalOracle oracle_on(const BoundedRows& rows, Adjacency adjacency, const PrivacyPlan& plan) {
+  return {rows, adjacency, reserve_without_ledger(plan), SecureRandom::insecure(1)};
 }
 
 }  // namespace
@@ -80,84 +87,98 @@ PrivacyPlan scaled_plan(PrivacyPlan plan, double factor) {
   return plan;
 }
 
-Result<Sample> Sample::draw(const PublicModel& model, std::size_t entries, int threads, std::uint64_t seed) {
-  const auto d = static_cast<std::size_t>(model.spectrum.size());
-  const std::size_t rows = std::clamp<std::size_t>(entries / d, std::min<std::size_t>(model.rows, 200), model.rows);
-  MemorySource source(draw_rows(model, rows, seed));
+Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t seed) {
+  Sample sample(model);
   const auto bound = RowBound::of(model.row_bound);
   if (!bound) return bound.error();
   BoundingOptions options{.bound = *bound};
   options.threads = threads;
-  auto bounded = BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
-  if (!bounded) return bounded.error();
-  Sample sample(model, *std::move(bounded), true_components(model, seed));
-  // Error of these rows without noise: a few rounds of power iteration from the truth find their own components.
-  const PcaOptions pca{.components = model.components};
-  const PowerOptions power{.rounds = 12, .filter = RowFilter::kOff};
-  PrivacyPlan plan = plan_power(Adjacency::kReplaceOne, pca, power);
-  for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{std::numeric_limits<double>::infinity()};
-  LocalOracle oracle(sample.rows_, Adjacency::kReplaceOne, reserve_without_ledger(plan), SecureRandom::insecure(seed));
-  const auto own = fit_power(oracle, plan, pca, power);
-  if (!own) return own.error();
-  sample.sampling_error_ = sin_squared(sample.truth_, own->components);
+  const std::size_t m = sample_rows(model.rows, static_cast<std::size_t>(model.spectrum.size()));
+  for (std::uint64_t i = 0; i < kDraws; ++i) {
+    const Eigenbasis basis(model, seed + i);
+    MemorySource source(draw_rows(model, basis, m, seed + i));
+    auto bounded = BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
+    if (!bounded) return bounded.error();
+    sample.draws_.push_back({*std::move(bounded), basis});
+  }
   return sample;
 }
 
-Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows,
-                          int runs) {
+Result<double> Sample::filter_error(const PcaProgram& program) const {
+  const bool power = program.method == PcaMethod::kAdaptivePower || program.method == PcaMethod::kSparsePower;
+  if (!power || program.power.filter == RowFilter::kOff) return 0.0;
+  const std::string key = describe(program);
+  if (const auto known = filter_errors_.find(key); known != filter_errors_.end()) return known->second;
+  const auto error = [&](const Draw& draw, RowFilter filter) -> Result<double> {
+    PowerOptions options = program.power;
+    options.filter = filter;
+    const PrivacyPlan silent =
+        scaled_plan(plan_power(Adjacency::kReplaceOne, program.options, options), 1e9);  // as good as no noise
+    LocalOracle oracle = oracle_on(draw.rows, Adjacency::kReplaceOne, silent);
+    const auto done = fit_power(oracle, silent, program.options, options);
+    if (!done) return done.error();
+    return sin_squared(draw.basis.top(), done->components);
+  };
+  double sum = 0;
+  for (const Draw& draw : draws_) {
+    const auto filtered = error(draw, program.power.filter);
+    if (!filtered) return filtered.error();
+    const auto plain = error(draw, RowFilter::kOff);
+    if (!plain) return plain.error();
+    sum += *filtered - *plain;
+  }
+  return filter_errors_[key] = std::max(0.0, sum / static_cast<double>(draws_.size()));
+}
+
+Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows) {
   const auto calibrated = plan(program, budget);
   if (!calibrated) return calibrated.error();
   const auto m = static_cast<double>(sample.rows());
   const double factor = static_cast<double>(rows) / m;
   const PrivacyPlan scaled = scaled_plan(*calibrated, factor);
-  Forecast result{program, 0, 0, 0, sums_bytes(program, static_cast<std::size_t>(sample.model().spectrum.size()), 2),
-                  {}};
-  for (int run = 0; run < runs; ++run) {
-    LocalOracle local(sample.bounded(), budget.adjacency, reserve_without_ledger(scaled),
-                      SecureRandom::insecure(static_cast<std::uint64_t>(run) + 1));
+  const auto columns = static_cast<std::size_t>(sample.model().spectrum.size());
+  Forecast result{program, 0, 0, 0, sums_bytes(program, columns, sample.draws().front().rows.threads()), {}};
+  const auto runs = static_cast<double>(sample.draws().size());
+  for (const Sample::Draw& draw : sample.draws()) {
+    LocalOracle local = oracle_on(draw.rows, budget.adjacency, scaled);
     RecordingOracle oracle(local, m);
     const auto begin = std::chrono::steady_clock::now();
     const auto done = fit(program, budget, oracle, scaled);
     if (!done) return done.error();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    // What m rows err by sampling alone is n / m times what n rows would: that part is scaled.
-    const double error = sin_squared(sample.truth(), done->pca.components.leftCols(std::min<Eigen::Index>(
-                                                         done->pca.components.cols(), sample.truth().cols())));
-    const double sampling = std::min(error, sample.sampling_error());
-    result.error += std::min(1.0, error - sampling + sampling / factor) / runs;
-    result.lost += lost_variance(sample, done->pca.components) / runs;
+    const Matrix truth = draw.basis.top();
+    const Matrix& V = done->pca.components;
+    const Eigen::Index common = std::min(V.cols(), truth.cols());
+    result.error += sin_squared(truth.leftCols(common), V.leftCols(common)) / runs;
+    result.lost += lost_variance(sample.model().spectrum, draw.basis, V) / runs;
     result.seconds += took.count() * factor / runs;
     result.noise = oracle.noise;
+  }
+  // Of what the filter errs by for want of rows, n rows would have m / n.
+  const auto fewness = sample.filter_error(program);
+  if (!fewness) return fewness.error();
+  if (factor > 1 && result.error > 0) {
+    const double error = std::max(result.error - *fewness * (1 - 1 / factor), result.error / factor);
+    result.lost *= error / result.error;
+    result.error = error;
   }
   for (AnswerNoise& answer : result.noise)
     if (answer.search) answer.deviation *= factor;
   return result;
 }
 
-// U diag(top) U^T + (I - U U^T) diag(rest) (I - U U^T), as `draw_rows` makes it
-Matrix Sample::covariance() const {
-  const auto k = static_cast<Eigen::Index>(model_.components);
-  Vector rest = model_.spectrum;
-  if (k < rest.size()) rest.head(k).setConstant(rest[k]);
-  const Matrix outside = Matrix::Identity(rest.size(), rest.size()) - truth_ * truth_.transpose();
-  return truth_ * model_.spectrum.head(k).asDiagonal() * truth_.transpose() +
-         (k < rest.size() ? Matrix(outside * rest.asDiagonal() * outside) : Matrix::Zero(rest.size(), rest.size()));
-}
-
 Result<double> forecast_covariance(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
-                                   std::size_t rows, int runs) {
+                                   std::size_t rows) {
   const auto calibrated = plan(program, budget);
   if (!calibrated) return calibrated.error();
-  const PrivacyPlan scaled =
-      scaled_plan(*calibrated, static_cast<double>(rows) / static_cast<double>(sample.rows()));
-  const Matrix truth = sample.covariance();
+  const PrivacyPlan scaled = scaled_plan(*calibrated, static_cast<double>(rows) / static_cast<double>(sample.rows()));
   double error = 0;
-  for (int run = 0; run < runs; ++run) {
-    LocalOracle oracle(sample.bounded(), budget.adjacency, reserve_without_ledger(scaled),
-                       SecureRandom::insecure(static_cast<std::uint64_t>(run) + 1));
+  for (const Sample::Draw& draw : sample.draws()) {
+    const Matrix truth = draw.basis.covariance(sample.model().spectrum);
+    LocalOracle oracle = oracle_on(draw.rows, budget.adjacency, scaled);
     const auto done = fit(program, budget, oracle, scaled);
     if (!done) return done.error();
-    error += (done->dense() - truth).norm() / truth.norm() / runs;
+    error += (done->dense() - truth).norm() / truth.norm() / static_cast<double>(sample.draws().size());
   }
   return error;
 }
@@ -167,7 +188,7 @@ std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t column
   std::vector<PcaProgram> programs;
   if (columns <= kMostColumns) programs.push_back({PcaMethod::kGram, options});
   const PcaMethod power = options.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower;
-  for (const std::size_t rounds : {2, 3, 4, 6, 8}) programs.push_back({power, options, {.rounds = rounds}});
+  for (const std::size_t rounds : {3, 6, 12, 20}) programs.push_back({power, options, {.rounds = rounds}});
   return programs;
 }
 

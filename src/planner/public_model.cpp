@@ -1,7 +1,9 @@
 #include "eigenveil/planner/public_model.hpp"
 
+#include <cblas.h>
 #include <fmt/format.h>
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -16,7 +18,33 @@ namespace {
 
 std::size_t width(const PublicModel& model) {
   const auto d = static_cast<std::size_t>(model.spectrum.size());
-  return std::clamp(model.sparsity.value_or(model.components), model.components, d);
+  return std::clamp(model.sparsity.value_or(d), model.components, d);
+}
+
+// Lower triangular A with A A^T ~ Wishart(I, n) (Bartlett 1933)
+Matrix bartlett(Eigen::Index d, std::size_t n, std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  Matrix A = Matrix::Zero(d, d);
+  for (Eigen::Index j = 0; j < d; ++j) {
+    std::chi_squared_distribution<double> chi(static_cast<double>(n) - static_cast<double>(j));
+    A(j, j) = std::sqrt(chi(random));
+    for (Eigen::Index i = j + 1; i < d; ++i) A(i, j) = normal(random);
+  }
+  return A / std::sqrt(static_cast<double>(n));
+}
+
+// Z <- Z L^-T A^T with L L^T = Z^T Z / m, so that Z^T Z / m = A A^T
+void set_second_moment(RowMajorMatrix& Z, const Matrix& A) {
+  const auto m = static_cast<int>(Z.rows());
+  const auto d = static_cast<int>(Z.cols());
+  Matrix S = Matrix::Zero(d, d);
+  // Row-major Z is column-major Z^T.
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, d, m, 1.0 / m, Z.data(), d, 0.0, S.data(), d);
+  S.diagonal().array() += 1e-12;
+  const Eigen::LLT<Matrix> llt(S.selfadjointView<Eigen::Lower>());
+  const Matrix L = llt.matrixL();
+  cblas_dtrsm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, d, m, 1.0, L.data(), d, Z.data(), d);
+  cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, d, m, 1.0, A.data(), d, Z.data(), d);
 }
 
 }  // namespace
@@ -63,43 +91,53 @@ Result<Vector> read_spectrum(const std::string& path, std::size_t columns) {
   return Vector(Eigen::Map<Vector>(values.data(), static_cast<Eigen::Index>(columns)));
 }
 
-// The top components live on the first `width` columns, turned by a random rotation of those; the other eigenvectors
-// are the axes. For a method that treats all directions alike this is as good as any basis.
-Matrix true_components(const PublicModel& model, std::uint64_t seed) {
-  const auto w = static_cast<Eigen::Index>(width(model));
-  const auto k = static_cast<Eigen::Index>(model.components);
+Eigenbasis::Eigenbasis(const PublicModel& model, std::uint64_t seed)
+    : d_(model.spectrum.size()), k_(static_cast<Eigen::Index>(model.components)) {
   std::mt19937_64 random(seed ^ 0x5eedU);
   std::normal_distribution<double> normal;
-  const Matrix rotation = orthonormal(Matrix::NullaryExpr(w, k, [&] { return normal(random); }));
-  Matrix U = Matrix::Zero(model.spectrum.size(), k);
-  U.topRows(w) = rotation;
+  turn_.compute(Matrix::NullaryExpr(static_cast<Eigen::Index>(width(model)), k_, [&] { return normal(random); }));
+}
+
+Matrix Eigenbasis::top() const {
+  Matrix U = Matrix::Zero(d_, k_);
+  U.topRows(turn_.rows()) = turn_.householderQ() * Matrix::Identity(turn_.rows(), k_);
   return U;
 }
 
-RowMajorMatrix draw_rows(const PublicModel& model, std::size_t rows, std::uint64_t seed) {
+Matrix Eigenbasis::coordinates(const Matrix& V) const {
+  Matrix result = V;
+  result.topRows(turn_.rows()).applyOnTheLeft(turn_.householderQ().adjoint());
+  return result;
+}
+
+void Eigenbasis::to_columns(RowMajorMatrix& rows) const {
+  rows.leftCols(turn_.rows()).applyOnTheRight(turn_.householderQ().adjoint());
+}
+
+Matrix Eigenbasis::covariance(const Vector& spectrum) const {
+  RowMajorMatrix scaled = Matrix(spectrum.asDiagonal());
+  to_columns(scaled);         // diag(lambda) E^T
+  scaled.transposeInPlace();  // E diag(lambda)
+  to_columns(scaled);         // E diag(lambda) E^T
+  return scaled;
+}
+
+RowMajorMatrix draw_rows(const PublicModel& model, const Eigenbasis& basis, std::size_t rows, std::uint64_t seed) {
   const Eigen::Index d = model.spectrum.size();
-  const auto n = static_cast<Eigen::Index>(rows);
+  const auto m = static_cast<Eigen::Index>(rows);
   const auto k = static_cast<Eigen::Index>(model.components);
-  const Matrix U = true_components(model, seed);
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  std::bernoulli_distribution carries(model.signal_share);
-  // x = U (sqrt(lambda_top) z) + (I - U U^T) (sqrt(lambda_rest) g): the rest keeps the axes' variances outside U. The
-  // axes that the top components lie on get the eigenvalues that follow.
-  Vector rest(d);
-  for (Eigen::Index i = 0; i < d; ++i) rest[i] = std::sqrt(model.spectrum[i < k ? std::min(k, d - 1) : i]);
-  if (k == d) rest.setZero();
-  const Vector top = (model.spectrum.head(k) / model.signal_share).cwiseSqrt();
-  RowMajorMatrix X(n, d);
-  Vector z(k);
-  for (Eigen::Index i = 0; i < n; ++i) {
-    for (Eigen::Index j = 0; j < d; ++j) X(i, j) = rest[j] * normal(random);
-    const bool signal = carries(random);
-    for (Eigen::Index j = 0; j < k; ++j) z[j] = signal ? top[j] * normal(random) : 0.0;
-    const Vector along = U.transpose() * X.row(i).transpose();
-    X.row(i) += (U * (z - along)).transpose();
+  RowMajorMatrix Z(m, d);
+  for (Eigen::Index i = 0; i < Z.size(); ++i) Z.data()[i] = normal(random);
+  if (model.signal_share < 1) {
+    std::bernoulli_distribution carries(model.signal_share);
+    for (Eigen::Index i = 0; i < m; ++i) Z.row(i).head(k) *= carries(random) ? 1 / std::sqrt(model.signal_share) : 0.0;
   }
-  return X;
+  if (rows < model.rows && m >= d) set_second_moment(Z, bartlett(d, model.rows, random));
+  Z.array().rowwise() *= model.spectrum.cwiseSqrt().transpose().array();
+  basis.to_columns(Z);
+  return Z;
 }
 
 }  // namespace eigenveil

@@ -11,9 +11,9 @@ struct CovarianceJob {
   PrivacyOptions privacy;
   RunOptions run;
   std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: the planner chooses
-  SpikedOptions spiked;
+  SpikedOptions spiked = {};
   bool dense = false;  ///< spiked: write the d x d matrix too
-  PublicGuess guess;
+  PublicGuess guess = {};
   std::string out;
   std::string report;
   ReportOptions report_options;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "eigenveil/estimators/covariance/covariance.hpp"
@@ -22,25 +23,28 @@ struct AnswerNoise {
   bool search;       ///< a threshold, found by the sparse vector technique
 };
 
-/// Rows of a model on the lattice, to be used again and again. At most `entries` numbers are drawn.
+/// Rows of a model on the lattice, in a few independent draws, to be used again and again.
 class Sample {
  public:
-  static Result<Sample> draw(const PublicModel& model, std::size_t entries, int threads, std::uint64_t seed);
+  struct Draw {
+    BoundedRows rows;
+    Eigenbasis basis;
+  };
+  static Result<Sample> draw(const PublicModel& model, int threads, std::uint64_t seed);
 
   const PublicModel& model() const { return model_; }
-  std::size_t rows() const { return rows_.rows(); }
-  const BoundedRows& bounded() const { return rows_; }
-  Matrix covariance() const;                      ///< the model's
-  const Matrix& truth() const { return truth_; }  ///< the model's top components
-  double sampling_error() const { return sampling_error_; }  ///< sin^2 of these rows' own components, without noise
+  std::size_t rows() const { return draws_.front().rows.rows(); }  ///< of one draw
+  const std::vector<Draw>& draws() const { return draws_; }
+
+  /// sin^2 that a filtered program owes to the fewness of these rows: its error without noise less that of the same
+  /// program without its filter, whose sums have the second moment of all rows.
+  Result<double> filter_error(const PcaProgram& program) const;
 
  private:
-  Sample(PublicModel model, BoundedRows rows, Matrix truth)
-      : model_(std::move(model)), rows_(std::move(rows)), truth_(std::move(truth)) {}
+  explicit Sample(PublicModel model) : model_(std::move(model)) {}
   PublicModel model_;
-  BoundedRows rows_;
-  Matrix truth_;
-  double sampling_error_ = 0;
+  std::vector<Draw> draws_;
+  mutable std::map<std::string, double> filter_errors_;  // by description of the program
 };
 
 struct Forecast {
@@ -52,13 +56,12 @@ struct Forecast {
   std::vector<AnswerNoise> noise;
 };
 
-/// Runs the program `runs` times with fresh noise.
-Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows,
-                          int runs = 2);
+/// Runs the program on every draw and averages.
+Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows);
 
 /// Expected ||Sigma' - Sigma||_F / ||Sigma||_F of a released covariance.
 Result<double> forecast_covariance(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
-                                   std::size_t rows, int runs = 2);
+                                   std::size_t rows);
 
 /// sin^2 = (k - ||V^T Q||_F^2) / k
 double sin_squared(const Matrix& V, const Matrix& Q);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <Eigen/QR>
 #include <optional>
 #include <string>
 
@@ -27,9 +28,25 @@ Result<Vector> read_spectrum(const std::string& path, std::size_t columns);
 /// How much longer the bound is than a typical row, when nothing better is known.
 inline constexpr double kBoundOverTypicalRow = 1.5;
 
-/// Independent rows of the model.
-RowMajorMatrix draw_rows(const PublicModel& model, std::size_t rows, std::uint64_t seed);
-/// The basis of the top components of the rows that `draw_rows` makes with this seed.
-Matrix true_components(const PublicModel& model, std::uint64_t seed);
+/// The eigenvectors of the model's covariance: the axes, turned so that the first k point at random among the columns
+/// that the top components live on.
+class Eigenbasis {
+ public:
+  Eigenbasis(const PublicModel& model, std::uint64_t seed);
+  Matrix top() const;                           ///< d x k: the top components
+  Matrix coordinates(const Matrix& V) const;    ///< E^T V
+  void to_columns(RowMajorMatrix& rows) const;  ///< rows of coordinates become rows of columns: Z E^T
+  Matrix covariance(const Vector& spectrum) const;
+
+ private:
+  Eigen::Index d_;
+  Eigen::Index k_;
+  Eigen::HouseholderQR<Matrix> turn_;  // of the first w columns: k reflections
+};
+
+/// Rows of the model. With as many rows as the model has, they are independent draws. With fewer, but at least as many
+/// as columns, their second moment has the law that the model's own number of rows would give it: a small sample that
+/// errs no more than the large one.
+RowMajorMatrix draw_rows(const PublicModel& model, const Eigenbasis& basis, std::size_t rows, std::uint64_t seed);
 
 }  // namespace eigenveil

@@ -29,7 +29,7 @@ class PairOracle {
   /// What `make` would refuse, before anything is charged.
   static Status check(const PrivatePair& pair);
   /// No answer has a larger sensitivity, in its own lattice units.
-  static Sensitivity largest_sensitivity() { return Sensitivity(0x1p53); }
+  static Sensitivity largest_sensitivity() { return Sensitivity(0x1p33); }
   ~PairOracle();
   PairOracle(PairOracle&&) = default;
   PairOracle(const PairOracle&) = delete;

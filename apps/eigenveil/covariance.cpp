@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct CovarianceFlags {
+  std::string method = "gram";
+  bool dense = false;
+  RowFlags rows;
+  PrivacyFlags privacy;
+  SpikedFlags spiked;
+  GuessFlags guess;
+  OutputFlags output;
+  RunFlags run;
+};
+
+Result<CovarianceJob> job_from(const CovarianceFlags& flags) {
+  auto privacy = flags.privacy.options();
+  if (!privacy) return privacy.error();
+  auto rows = flags.rows.options();
+  if (!rows) return rows.error();
+  auto run = flags.run.options();
+  if (!run) return run.error();
+  auto report = flags.output.report_options();
+  if (!report) return report.error();
+  auto spiked = flags.spiked.options();
+  if (!spiked) return spiked.error();
+  CovarianceJob job{.rows = *std::move(rows),
+                    .privacy = *privacy,
+                    .run = *run,
+                    .spiked = *spiked,
+                    .dense = flags.dense,
+                    .guess = flags.guess.options(),
+                    .out = flags.output.out,
+                    .report = flags.output.report,
+                    .report_options = *report};
+  if (flags.method == "auto")
+    job.method.reset();
+  else
+    job.method = flags.method == "spiked" ? PcaMethod::kSpiked : PcaMethod::kGram;
+  return job;
+}
+
+int run(const CovarianceFlags& flags) {
+  const auto job = job_from(flags);
+  if (!job) return fail(job.error());
+  auto outcome = [&] {
+    Terminal terminal(flags.output.quiet);
+    return run_covariance(*job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_outcome(*outcome, flags.output);
+}
+
+}  // namespace
+
+Command covariance_command(CLI::App& program) {
+  auto* app = program.add_subcommand("covariance", "Private covariance matrix of a table of rows");
+  auto flags = std::make_shared<CovarianceFlags>();
+  flags->rows.add_to(*app);
+  app->add_option("--method", flags->method,
+                  "gram: the whole matrix, made positive semidefinite; spiked: a few components and one variance for "
+                  "all other directions; auto: the better forecast")
+      ->check(CLI::IsMember({"auto", "gram", "spiked"}))
+      ->capture_default_str()
+      ->group("Method");
+  app->add_flag("--dense", flags->dense, "spiked: write the d x d matrix too")->group("Method");
+  flags->spiked.add_to(*app);
+  flags->guess.add_to(*app);
+  flags->privacy.add_to(*app);
+  flags->output.add_to(*app);
+  flags->run.add_to(*app);
+  app->footer(
+      "\nThe model holds components U, eigenvalues l and noise_variance s2: Sigma = U (diag(l) - s2 I) U^T + s2 I.\n"
+      "Example:\n  eigenveil covariance patients.csv --schema patients.toml --center private --epsilon 1 --delta 1e-6");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace eigenveil::app

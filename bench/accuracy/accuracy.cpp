@@ -1,0 +1,92 @@
+#include "accuracy.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "eigenveil/data/memory_source.hpp"
+#include "eigenveil/query/local_oracle.hpp"
+
+namespace eigenveil::bench {
+namespace {
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+
+}  // namespace
+
+Drawn draw(const PublicModel& model, int seed, int threads) {
+  const auto s = static_cast<std::uint64_t>(seed);
+  const Eigenbasis basis(model, s);
+  MemorySource source(draw_rows(model, basis, model.rows, s));
+  BoundingOptions options{.bound = must(RowBound::of(model.row_bound))};
+  options.threads = threads;
+  options.memory_bytes = std::size_t{8} << 30;
+  return {must(BoundedRows::read(source, ColumnMap::identity(source.columns()), options)), basis.top()};
+}
+
+PcaFit run(const PcaProgram& program, const std::optional<Budget>& budget, const BoundedRows& rows, int seed) {
+  const Budget used = budget.value_or(bench::budget(1, 1e-6));
+  PrivacyPlan noisy = must(plan(program, used));
+  if (!budget)
+    for (PrivacyEvent& event : noisy.events) {
+      if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = HUGE_VAL;
+      if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = HUGE_VAL;
+    }
+  LocalOracle oracle(rows, used.adjacency, reserve_without_ledger(noisy),
+                     SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
+  return must(fit(program, used, oracle, noisy));
+}
+
+double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed) {
+  return sin_squared(drawn.truth, run(program, budget, drawn.rows, seed).pca.components);
+}
+
+std::string number(double value) { return fmt::format("{:.3g}", value); }
+
+double slope(const std::vector<std::pair<double, double>>& points) {
+  double mx = 0;
+  double my = 0;
+  for (const auto& [x, y] : points) {
+    mx += std::log(x) / static_cast<double>(points.size());
+    my += std::log(y) / static_cast<double>(points.size());
+  }
+  double xy = 0;
+  double xx = 0;
+  for (const auto& [x, y] : points) {
+    xy += (std::log(x) - mx) * (std::log(y) - my);
+    xx += (std::log(x) - mx) * (std::log(x) - mx);
+  }
+  return xy / xx;
+}
+
+Table::Table(std::string name, std::string title, std::vector<std::string> columns) : name_(std::move(name)) {
+  fmt::print("\n{}\n\n", title);
+  text_ = title + "\n\n";
+  add(columns);
+  add(std::vector<std::string>(columns.size(), "---"));
+}
+
+void Table::add(const std::vector<std::string>& cells) {
+  const std::string line = fmt::format("| {} |\n", fmt::join(cells, " | "));
+  fmt::print("{}", line);
+  std::fflush(stdout);
+  text_ += line;
+}
+
+void Table::finish(const Setting& setting, const std::vector<LineChart>& charts) {
+  if (setting.out.empty()) return;
+  std::filesystem::create_directories(setting.out);
+  const std::filesystem::path folder = setting.out;
+  std::ofstream(folder / (name_ + ".md")) << text_;
+  if (!charts.empty()) std::ofstream(folder / (name_ + ".svg")) << line_charts_svg(charts);
+  fmt::print("\nwritten: {}/{}.md{}\n", setting.out, name_, charts.empty() ? "" : " and .svg");
+}
+
+}  // namespace eigenveil::bench

@@ -1,0 +1,2 @@
+#include "accuracy.hpp"
+namespace eigenveil::bench { void coherence(const Setting& /*setting*/) {} }
