@@ -18,9 +18,8 @@ struct PairFlags {
 };
 
 Result<PairJob> job_from(const PairFlags& flags) {
-  auto privacy = flags.privacy.options();
+  const auto privacy = flags.privacy.options();
   if (!privacy) return privacy.error();
-  privacy->calibration = flags.gep.chosen_calibration();
   const auto run = flags.run.options();
   if (!run) return run.error();
   const auto report = flags.output.report_options();

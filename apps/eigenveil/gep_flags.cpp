@@ -112,10 +112,6 @@ void GepFlags::add_to(CLI::App& app) {
   app.add_option("--ridge", ridge, "Added to the diagonal of B, or auto: what its noise asks for")
       ->capture_default_str()
       ->group("Method");
-  app.add_option("--calibration", calibration, "tight, or paper: the paper's own noise and flow, for comparison")
-      ->check(CLI::IsMember({"tight", "paper"}))
-      ->capture_default_str()
-      ->group("Method");
 }
 
 Result<GepChoices> GepFlags::choices() const {
@@ -144,7 +140,6 @@ void FitFlags::add_to(CLI::App& app) {
 Result<FitJob> FitFlags::job() const {
   auto spending = privacy.options();
   if (!spending) return spending.error();
-  spending->calibration = gep.chosen_calibration();
   auto reading = rows.options();
   if (!reading) return reading.error();
   auto running = run.options();

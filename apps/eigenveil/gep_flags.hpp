@@ -14,10 +14,8 @@ struct GepFlags {
   std::string step = "auto";
   std::size_t rounds = GepChoices().rounds;
   std::string ridge = "auto";
-  std::string calibration = "tight";
   void add_to(CLI::App& app);
   Result<GepChoices> choices() const;
-  Calibration chosen_calibration() const { return calibration == "paper" ? Calibration::kPaper : Calibration::kTight; }
 };
 
 /// All that a fit of rows takes.

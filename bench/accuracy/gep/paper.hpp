@@ -4,7 +4,7 @@
 // delta = n^-1.1, 15 rounds, one vector, error 1 - |cos| against the solution without noise. Rows are bounded by a
 // public bound, the longest row that the columns' ranges allow, not by the longest one in the data.
 //   once       our default: sums released once, solved exactly
-//   each-step  the flow through products (PCA: the filtered power method), noise calibrated to the same budget
+//   each-step  the flow through products (PCA: the power method), noise calibrated to the same budget
 //   paper      the paper's flow and noise on the same matrices, with its constants C_1, C_2 and steps
 
 #include <zip.h>
@@ -146,67 +146,90 @@ inline Exact exact_pair(const RowMajorMatrix& rows, const std::vector<int>& clas
   return {between, S - between, 4, 7, 1};
 }
 
-/// One experiment at one epsilon, mean over seeds.
-inline Errors run_case(const Table& table, const Case& one, double epsilon_value, int seeds) {
-  const Eigen::Index n = std::min(one.n, table.rows.rows());
-  const RowMajorMatrix rows = table.rows.topLeftCorner(n, one.d) / std::sqrt(static_cast<double>(one.d));
-  const std::vector<int> classes(table.classes.begin(), table.classes.begin() + n);
-  const Exact pair = exact_pair(rows, classes, one.problem);
-  const Epsilon epsilon = *Epsilon::of(epsilon_value);
-  const Delta delta = *Delta::of(std::pow(static_cast<double>(n), -1.1));
-  GepOptions exact_options{.components = 1, .sparsity = one.sparsity};
-  const std::optional<Eigen::Index> view = one.problem == Problem::kCca ? std::optional(one.d / 2) : std::nullopt;
-  const auto truth = solve_pair({pair.A, pair.B, 0, 0, 0, one.problem != Problem::kCca, view}, exact_options);
-  const Vector v = truth->vectors.col(0);
+/// One experiment: rows on the lattice, the matrices without noise and their solution.
+class Experiment {
+ public:
+  Experiment(const Table& table, const Case& one)
+      : case_(one),
+        n_(std::min(one.n, table.rows.rows())),
+        rows_(bounded(table, one, n_)),
+        pair_(exact_pair(normed(table, one, n_), table.classes, one.problem)) {
+    const std::optional<Eigen::Index> view = one.problem == Problem::kCca ? std::optional(one.d / 2) : std::nullopt;
+    const auto solved = solve_pair({pair_.A, pair_.B, 0, 0, 0, one.problem != Problem::kCca, view},
+                                   {.components = 1, .sparsity = one.sparsity});
+    truth_ = solved->vectors.col(0);
+  }
 
-  Errors errors;
-  for (int seed = 0; seed < seeds; ++seed) {
-    const auto key = static_cast<std::uint64_t>(seed);
-    const auto ours = [&](GepNoise noise) -> double {
-      GepOptions gep{.components = 1, .noise = noise, .sparsity = one.sparsity};
-      gep.preparation = {.private_mean = one.problem != Problem::kFda};
-      if (one.problem == Problem::kPca && noise == GepNoise::kOnce) {
-        const PcaOptions options{.components = 1, .preparation = gep.preparation, .sparsity = one.sparsity};
-        const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), epsilon, delta);
-        auto oracle = test::oracle_over(rows, 1, *plan, key);
-        return test::misalignment(fit_gram(oracle, *plan, options)->components.col(0), v);
-      }
-      if (one.problem == Problem::kPca) {  // with B = I and eta = 1 the flow is the power method
-        const PcaOptions options{.components = 1, .preparation = gep.preparation, .sparsity = one.sparsity};
-        const PowerOptions power{.rounds = 15};
-        const auto plan = calibrate(plan_power(Adjacency::kReplaceOne, options, power), epsilon, delta);
-        auto oracle = test::oracle_over(rows, 1, *plan, key);
-        return test::misalignment(fit_power(oracle, *plan, options, power)->components.col(0), v);
-      }
-      if (one.problem == Problem::kCca) {
-        const CcaOptions options{gep, static_cast<std::size_t>(one.d / 2)};
-        const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), epsilon, delta);
-        auto oracle = test::oracle_over(rows, 1, *plan, key);
-        const auto fit = fit_cca(oracle, *plan, options);
-        return test::misalignment(test::stacked(fit->x_weights.col(0), fit->y_weights.col(0)), v);
-      }
-      const ClassOptions options{gep, ClassProblem::kFisher, 2};
-      const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), epsilon, delta);
-      LocalOracle oracle(test::bound_classed(rows, classes, 1), Adjacency::kReplaceOne, reserve_without_ledger(*plan),
-                         SecureRandom::insecure(key));
-      return test::misalignment(fit_classes(oracle, *plan, options)->solution.vectors.col(0), v);
-    };
-    errors.once += ours(GepNoise::kOnce) / seeds;
-    errors.each_step += ours(GepNoise::kEachStep) / seeds;
+  Errors at(double epsilon_value, int seeds) const {
+    const Epsilon epsilon = *Epsilon::of(epsilon_value);
+    const Delta delta = *Delta::of(std::pow(static_cast<double>(n_), -1.1));
+    Errors errors;
+    for (int seed = 0; seed < seeds; ++seed) {
+      const auto key = static_cast<std::uint64_t>(seed);
+      errors.once += error(ours(GepNoise::kOnce, epsilon, delta, key)) / seeds;
+      errors.each_step += error(ours(GepNoise::kEachStep, epsilon, delta, key)) / seeds;
+      errors.paper += error(paper(epsilon, delta, key)) / seeds;
+    }
+    return errors;
+  }
 
-    GepOptions literal{.components = 1, .noise = GepNoise::kEachStep, .sparsity = one.sparsity, .step = pair.step};
+ private:
+  static RowMajorMatrix normed(const Table& table, const Case& one, Eigen::Index n) {
+    return table.rows.topLeftCorner(n, one.d) / std::sqrt(static_cast<double>(one.d));
+  }
+  static BoundedRows bounded(const Table& table, const Case& one, Eigen::Index n) {
+    return test::bound_classed(normed(table, one, n), table.classes, 1);
+  }
+  double error(const Vector& v) const { return test::misalignment(v, truth_); }
+  LocalOracle oracle(const PrivacyPlan& plan, std::uint64_t key) const {
+    return {rows_, Adjacency::kReplaceOne, reserve_without_ledger(plan), SecureRandom::insecure(key)};
+  }
+
+  Vector ours(GepNoise noise, Epsilon epsilon, Delta delta, std::uint64_t key) const {
+    GepOptions gep{.components = 1, .noise = noise, .sparsity = case_.sparsity};
+    gep.preparation = {.private_mean = case_.problem != Problem::kFda};
+    if (case_.problem == Problem::kPca) {
+      const PcaOptions options{.components = 1, .preparation = gep.preparation, .sparsity = case_.sparsity};
+      // with B = I and eta = 1 the flow is the power method
+      const PowerOptions power{.rounds = 15, .filter = RowFilter::kOff};
+      const bool once = noise == GepNoise::kOnce;
+      const auto plan = calibrate(
+          once ? plan_gram(Adjacency::kReplaceOne, options) : plan_power(Adjacency::kReplaceOne, options, power),
+          epsilon, delta);
+      auto answers = oracle(*plan, key);
+      return (once ? fit_gram(answers, *plan, options) : fit_power(answers, *plan, options, power))->components.col(0);
+    }
+    if (case_.problem == Problem::kCca) {
+      const CcaOptions options{gep, static_cast<std::size_t>(case_.d / 2)};
+      const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), epsilon, delta);
+      auto answers = oracle(*plan, key);
+      const auto fit = fit_cca(answers, *plan, options);
+      return test::stacked(fit->x_weights.col(0), fit->y_weights.col(0));
+    }
+    const ClassOptions options{gep, ClassProblem::kFisher, 2};
+    const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), epsilon, delta);
+    auto answers = oracle(*plan, key);
+    return fit_classes(answers, *plan, options)->solution.vectors.col(0);
+  }
+
+  Vector paper(Epsilon epsilon, Delta delta, std::uint64_t key) const {
+    GepOptions literal{.components = 1, .noise = GepNoise::kEachStep, .sparsity = case_.sparsity, .step = pair_.step};
     literal.as_in_paper = true;
     const PrivacyPlan plan = paper_plan_pair(literal, epsilon, delta);
-    const double size = static_cast<double>(n);
+    const auto n = static_cast<double>(n_);
     // PCA has a known B = I: no noise there
-    const double of_b = one.problem == Problem::kPca ? 1e-9 : pair.C2 / size;
-    auto oracle = PairOracle::make({pair.A, pair.B, pair.C1 / size, of_b}, reserve_without_ledger(plan),
-                                   SecureRandom::insecure(key));
-    const auto fit = fit_pair(*oracle, plan, literal);
-    errors.paper += (fit.ok() ? test::misalignment(fit->vectors.col(0), v) : 1.0) / seeds;
+    const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;
+    auto answers = PairOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
+                                    SecureRandom::insecure(key));
+    return fit_pair(*answers, plan, literal)->vectors.col(0);
   }
-  return errors;
-}
+
+  Case case_;
+  Eigen::Index n_;
+  BoundedRows rows_;
+  Exact pair_;
+  Vector truth_;
+};
 
 inline void run_table(const Table& table, bool covertype_sizes, int seeds, const std::string& folder) {
   const double epsilons[] = {0.125, 0.25, 0.5, 1, 2, 4};
@@ -225,7 +248,8 @@ inline void run_table(const Table& table, bool covertype_sizes, int seeds, const
     print_head(fmt::format("{} {}, at epsilon 1", table.name, name(problem)).c_str());
     for (const auto& [kind, one] : cases) {
       std::map<double, Errors> by_epsilon;
-      for (const double epsilon : epsilons) by_epsilon[epsilon] = run_case(table, one, epsilon, seeds);
+      const Experiment experiment(table, one);
+      for (const double epsilon : epsilons) by_epsilon[epsilon] = experiment.at(epsilon, seeds);
       const std::string title = fmt::format("{} {} {}: n = {}, d = {}{}", table.name, name(problem), kind, one.n, one.d,
                                             one.sparsity ? fmt::format(", s = {}", *one.sparsity) : "");
       charts.push_back(chart(title, by_epsilon));
