@@ -23,9 +23,9 @@ class Gep(AppTest):
         self.means = np.array([[2, 0, 0, 0, 0, 0], [0, 2, 0, 0, 0, 0], [-2, -2, 0, 0, 0, 0]])
         np.save(self.path("views.npy"), rows)
         np.save(self.path("classes.npy"), np.c_[random.normal(size=(n, 6)) + self.means[labels], labels + 1])
-        direction = np.array([1, 1, 0, 0, 0, 0]) / np.sqrt(2)
-        np.save(self.path("response.npy"), np.c_[rows, np.exp(rows[:, [1, 2, 0, 4, 5, 3]] @ direction)])
         self.direction = np.array([0, 1, 1, 0, 0, 0]) / np.sqrt(2)
+        explaining = random.normal(size=(n, 6))
+        np.save(self.path("response.npy"), np.c_[explaining, np.exp(explaining @ self.direction)])
         bounds = ["--row-bound", 4, *BUDGET_FLAGS]
         self.cca = ["cca", "views.npy", "--x-columns", "1-3", "--y-columns", "4-6", "--components", 1, *bounds]
         self.fda = ["fda", "classes.npy", "--label", 7, "--classes", "1|2|3", "--components", 2, *bounds]
