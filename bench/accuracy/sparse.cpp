@@ -42,8 +42,8 @@ void sparse(const Setting& setting) {
     const Case& c = cases[index];
     Vector spectrum = Vector::Ones(static_cast<Eigen::Index>(c.d));
     spectrum.head(static_cast<Eigen::Index>(c.k)).array() += c.lambda;
-    // A public bound: 1.2 times the length of a typical row.
-    const PublicModel model{c.n, spectrum, 1.2 * std::sqrt(spectrum.sum()), c.k, 1, kSupport};
+    // A public bound: 1.1 times the length of a typical row.
+    const PublicModel model{c.n, spectrum, 1.1 * std::sqrt(spectrum.sum()), c.k, 1, kSupport};
     const PcaOptions dense{.components = c.k};
     const PcaOptions truncated{.components = c.k, .sparsity = 2 * kSupport};
     const auto tight = budget(1, 1e-6);

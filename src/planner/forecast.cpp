@@ -58,11 +58,11 @@ double lost_variance(const Vector& spectrum, const Eigenbasis& basis, const Matr
 
 constexpr std::size_t kDraws = 3;
 
-// At least twice the columns, so that the rows' second moment can be set; at most 64 MB of numbers.
+// Three times the columns, so that the second moment of half of the rows can be set too; at most 128 MB of numbers.
 std::size_t sample_rows(std::size_t rows, std::size_t columns) {
   constexpr std::size_t kRows = 4000;
-  constexpr std::size_t kEntries = std::size_t{1} << 23;
-  const std::size_t wanted = std::min(std::max(kRows, 2 * columns), std::max<std::size_t>(200, kEntries / columns));
+  constexpr std::size_t kEntries = std::size_t{1} << 24;
+  const std::size_t wanted = std::min(std::max(kRows, 3 * columns), std::max<std::size_t>(200, kEntries / columns));
   return std::min(rows, wanted);
 }
 
@@ -93,41 +93,55 @@ Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t
   if (!bound) return bound.error();
   BoundingOptions options{.bound = *bound};
   options.threads = threads;
-  const std::size_t m = sample_rows(model.rows, static_cast<std::size_t>(model.spectrum.size()));
+  const auto d = static_cast<std::size_t>(model.spectrum.size());
+  const std::size_t m = sample_rows(model.rows, d);
+  const auto bounded = [&](const Eigenbasis& basis, std::size_t rows, std::uint64_t draw_seed) {
+    MemorySource source(draw_rows(model, basis, rows, draw_seed));
+    return BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
+  };
   for (std::uint64_t i = 0; i < kDraws; ++i) {
     const Eigenbasis basis(model, seed + i);
-    MemorySource source(draw_rows(model, basis, m, seed + i));
-    auto bounded = BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
-    if (!bounded) return bounded.error();
-    sample.draws_.push_back({*std::move(bounded), basis});
+    auto rows = bounded(basis, m, seed + i);
+    if (!rows) return rows.error();
+    sample.draws_.push_back({*std::move(rows), basis, {}});
+    if (m == model.rows || m / 2 < d + d / 4) continue;
+    auto half = bounded(basis, m / 2, seed + i + 1000);
+    if (!half) return half.error();
+    sample.draws_.back().half = *std::move(half);
   }
   return sample;
 }
 
-Result<double> Sample::filter_error(const PcaProgram& program) const {
+Result<double> Sample::fewness(const PcaProgram& program) const {
   const bool power = program.method == PcaMethod::kAdaptivePower || program.method == PcaMethod::kSparsePower;
   if (!power || program.power.filter == RowFilter::kOff) return 0.0;
   const std::string key = describe(program);
-  if (const auto known = filter_errors_.find(key); known != filter_errors_.end()) return known->second;
-  const auto error = [&](const Draw& draw, RowFilter filter) -> Result<double> {
-    PowerOptions options = program.power;
-    options.filter = filter;
-    const PrivacyPlan silent =
-        scaled_plan(plan_power(Adjacency::kReplaceOne, program.options, options), 1e9);  // as good as no noise
-    LocalOracle oracle = oracle_on(draw.rows, Adjacency::kReplaceOne, silent);
-    const auto done = fit_power(oracle, silent, program.options, options);
+  if (const auto known = fewness_.find(key); known != fewness_.end()) return known->second;
+  const PrivacyPlan silent =
+      scaled_plan(plan_power(Adjacency::kReplaceOne, program.options, program.power), 1e9);  // as good as no noise
+  const auto error = [&](const BoundedRows& rows, const Eigenbasis& basis) -> Result<double> {
+    LocalOracle oracle = oracle_on(rows, Adjacency::kReplaceOne, silent);
+    const auto done = fit_power(oracle, silent, program.options, program.power);
     if (!done) return done.error();
-    return sin_squared(draw.basis.top(), done->components);
+    return sin_squared(basis.top(), done->components);
   };
   double sum = 0;
+  double squares = 0;
   for (const Draw& draw : draws_) {
-    const auto filtered = error(draw, program.power.filter);
-    if (!filtered) return filtered.error();
-    const auto plain = error(draw, RowFilter::kOff);
-    if (!plain) return plain.error();
-    sum += *filtered - *plain;
+    if (!draw.half) continue;
+    const auto whole = error(draw.rows, draw.basis);
+    if (!whole) return whole.error();
+    const auto half = error(*draw.half, draw.basis);
+    if (!half) return half.error();
+    const double more = *half - *whole;  // c / (m / 2) - c / m = c / m
+    sum += more;
+    squares += more * more;
   }
-  return filter_errors_[key] = std::max(0.0, sum / static_cast<double>(draws_.size()));
+  // The mean less its standard error: what is not seen clearly is not taken off.
+  const auto count = static_cast<double>(draws_.size());
+  const double mean = sum / count;
+  const double spread = std::sqrt(std::max(0.0, squares / count - mean * mean) / (count - 1));
+  return fewness_[key] = std::max(0.0, mean - spread);
 }
 
 Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows) {
@@ -155,7 +169,7 @@ Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const
     result.noise = oracle.noise;
   }
   // Of what the filter errs by for want of rows, n rows would have m / n.
-  const auto fewness = sample.filter_error(program);
+  const auto fewness = sample.fewness(program);
   if (!fewness) return fewness.error();
   if (factor > 1 && result.error > 0) {
     const double error = std::max(result.error - *fewness * (1 - 1 / factor), result.error / factor);
@@ -200,9 +214,12 @@ Result<Choice> choose(const Sample& sample, const std::vector<PcaProgram>& progr
     if (!one) return one.error();
     all.push_back(*std::move(one));
   }
-  const auto best = std::min_element(all.begin(), all.end(),
-                                     [](const Forecast& a, const Forecast& b) { return a.lost < b.lost; });
-  return Choice{*best, all};
+  // Earlier ones ask less of the data; a later one must be better by more than a forecast's own error.
+  constexpr double kBetter = 0.8;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].lost < kBetter * all[best].lost) best = i;
+  return Choice{all[best], all};
 }
 
 }  // namespace eigenveil

@@ -301,6 +301,39 @@ TEST_F(LedgerTest, AnUnknownFormatIsRefused) {
   EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 2"));
 }
 
+// A ledger of the first release has no word on model-based guarantees: it is brought up to date and refuses them.
+TEST_F(LedgerTest, ALedgerOfTheFirstFormatIsBroughtUpToDate) {
+  {
+    Ledger ledger = open();
+    ASSERT_TRUE(ledger.create({.name = "d", .limit = {}}).ok());
+    ASSERT_TRUE(accepts(ledger, "d", gaussian(0.1)));
+  }
+  EXPECT_EQ(query(path(), "DROP TRIGGER dataset_model_fixed"), "");
+  EXPECT_EQ(query(path(), "ALTER TABLE dataset DROP COLUMN allow_model_based"), "");
+  EXPECT_EQ(query(path(), "PRAGMA user_version = 1"), "");
+  Ledger ledger = open();
+  const auto status = ledger.show("d");
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_EQ(status->reservations.size(), 1U);
+  EXPECT_FALSE(status->budget.allow_model_based);
+}
+
+TEST_F(LedgerTest, AModelBasedPlanIsPaidOnlyByADataSetThatAllowsIt) {
+  Ledger ledger = open();
+  ASSERT_TRUE(ledger.create({.name = "strict", .limit = {}}).ok());
+  ASSERT_TRUE(ledger.create({.name = "model", .limit = {}, .allow_model_based = true}).ok());
+  const PrivacyPlan plan{{{"projector", GaussianEvent{0.1}}}, true};
+  const auto refused = ledger.reserve("strict", Adjacency::kReplaceOne, plan, "test");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kBudgetRefused);
+  EXPECT_THAT(refused.error().message, HasSubstr("--allow-model-based"));
+  EXPECT_TRUE(ledger.show("strict")->reservations.empty());
+  const auto paid = ledger.reserve("model", Adjacency::kReplaceOne, plan, "test");
+  ASSERT_TRUE(paid.ok()) << paid.error().message;
+  EXPECT_TRUE((*paid)->plan().model_based);
+  EXPECT_THAT(query(path(), "UPDATE dataset SET allow_model_based = 1 WHERE name = 'strict'"), HasSubstr("error: "));
+}
+
 TEST_F(LedgerTest, ADamagedLedgerIsRefused) {
   {
     Ledger ledger = open();

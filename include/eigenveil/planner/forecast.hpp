@@ -29,6 +29,7 @@ class Sample {
   struct Draw {
     BoundedRows rows;
     Eigenbasis basis;
+    std::optional<BoundedRows> half;  ///< half as many rows of the same kind, to tell what more rows would change
   };
   static Result<Sample> draw(const PublicModel& model, int threads, std::uint64_t seed);
 
@@ -36,15 +37,15 @@ class Sample {
   std::size_t rows() const { return draws_.front().rows.rows(); }  ///< of one draw
   const std::vector<Draw>& draws() const { return draws_; }
 
-  /// sin^2 that a filtered program owes to the fewness of these rows: its error without noise less that of the same
-  /// program without its filter, whose sums have the second moment of all rows.
-  Result<double> filter_error(const PcaProgram& program) const;
+  /// sin^2 that a filtered program owes to the fewness of these rows, without noise: what half as many rows err more.
+  /// (Sums without a filter have the second moment of all rows, and owe nothing.)
+  Result<double> fewness(const PcaProgram& program) const;
 
  private:
   explicit Sample(PublicModel model) : model_(std::move(model)) {}
   PublicModel model_;
   std::vector<Draw> draws_;
-  mutable std::map<std::string, double> filter_errors_;  // by description of the program
+  mutable std::map<std::string, double> fewness_;  // by description of the program
 };
 
 struct Forecast {
@@ -74,7 +75,7 @@ struct Choice {
   std::vector<Forecast> all;  ///< in the order of `candidates`
 };
 
-/// The candidate that loses the least variance.
+/// The candidate that loses the least variance; of those that are about as good the first.
 Result<Choice> choose(const Sample& sample, const std::vector<PcaProgram>& programs, const Budget& budget,
                       std::size_t rows);
 

@@ -105,6 +105,29 @@ TEST(GramPca, PrivateMeanIsSubtracted) {
   }
 }
 
+// A few rows are forty times longer than the others: a private bound cuts them, and with them most of the noise.
+TEST(GramPca, PrivateBoundShortensTheLongestRows) {
+  std::mt19937_64 random(5);
+  Vector direction;
+  RowMajorMatrix rows = gapped_rows(random, 20000, 50, 5, direction);
+  rows.topRows(100) *= 40;
+  const auto error = [&](bool private_bound, double& radius) {
+    PcaOptions options{.components = 1};
+    options.preparation.private_bound = private_bound;
+    const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
+    auto oracle = oracle_over(rows, 60, *plan, 5);
+    const auto fit = fit_gram(oracle, *plan, options);
+    EXPECT_TRUE(oracle.complete());
+    radius = oracle.shape().lattice.radius;
+    return sin_squared(direction, fit->components);
+  };
+  double radius = 0;
+  EXPECT_LT(error(true, radius), 0.05);
+  EXPECT_GT(radius, 1.0);  // typical rows have norm 1
+  EXPECT_LT(radius, 3.0);
+  EXPECT_GT(error(false, radius), 0.5);
+}
+
 TEST(GramPca, PlanAsksForWhatTheBudgetAllowsAndNoMore) {
   PcaOptions options{.components = 2};
   options.preparation.private_mean = true;

@@ -1,0 +1,198 @@
+"""The PCA family, covariance and the planner, as a user runs them."""
+import unittest
+
+import numpy as np
+
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, USAGE, AppTest
+
+
+def spiked_rows(n, d, k, spike=30.0, seed=1):
+    random = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(random.normal(size=(d, k)))
+    rows = random.normal(size=(n, d)) + np.sqrt(spike) * random.normal(size=(n, k)) @ basis.T
+    return rows, basis
+
+
+class Family(AppTest):
+    def setUp(self):
+        super().setUp()
+        self.rows, self.basis = spiked_rows(20000, 30, 2)
+        np.save(self.path("d.npy"), self.rows)
+
+    def fit(self, *args, command="pca"):
+        components = ["--components", 2] if command == "pca" else []
+        return self.run_json(command, "d.npy", "--row-bound", 15, *components, *BUDGET_FLAGS, *args)
+
+    def model(self):
+        return np.load(self.path("model.npz"))
+
+    def sin2(self):
+        components = self.model()["components"]
+        return 1 - np.linalg.norm(components[:2] @ self.basis) ** 2 / 2
+
+    def test_every_method_finds_the_components(self):
+        for method, options in (("gram", ()), ("power", ("--rounds", 3)), ("adaptive-power", ("--rounds", 3)),
+                                ("sparse-power", ("--rounds", 3, "--sparsity", 30)), ("spiked", ()),
+                                ("gram", ("--sparsity", 30)), ("auto", ()), ("adaptive-power", ("--rounds", "auto"))):
+            with self.subTest(method=method, options=options):
+                released = self.fit("--method", method, *options, "--report", "report.html")
+                self.assertLess(self.sin2(), 0.05)
+                self.assertLessEqual(released["certified_epsilon"], 1)
+                self.run_program("transform", "model.npz", "d.npy", "--out", "scores.npy")
+                self.assertEqual(np.load(self.path("scores.npy")).shape, (20000, 2))
+                self.assertIn("Guarantee", (self.folder / "report.html").read_text())
+
+    def test_auto_says_what_it_chose_and_why(self):
+        released = self.fit("--method", "auto")
+        self.assertEqual(released["planner"]["chosen"].split(",")[0], released["method"])
+        self.assertGreater(len(released["planner"]["forecasts"]), 2)
+        done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS)
+        self.assertIn("The planner chose", done.stdout)
+        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
+                         "--adjacency", "add-remove-one", expect=USAGE)
+        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
+                         "--adjacency", "add-remove-one", "--expected-rows", 20000)
+
+    def test_auto_uses_nothing_but_public_facts(self):
+        """Other rows of the same shape: the same forecast, to the last digit."""
+        first = self.fit("--method", "auto")
+        np.save(self.path("d.npy"), np.zeros_like(self.rows))
+        self.assertEqual(self.fit("--method", "auto")["planner"], first["planner"])
+
+    def test_covariance(self):
+        truth = np.cov(self.rows.T)
+        self.fit(command="covariance")
+        covariance = self.model()["covariance"]
+        self.assertLess(np.linalg.norm(covariance - truth) / np.linalg.norm(truth), 0.2)
+        self.assertGreaterEqual(np.linalg.eigvalsh(covariance).min(), -1e-9)
+        self.fit("--method", "spiked", "--rank", 2, "--dense", command="covariance")
+        model = self.model()
+        self.assertLess(np.linalg.norm(model["covariance"] - truth) / np.linalg.norm(truth), 0.1)
+        u, values, s2 = model["components"], model["eigenvalues"], model["noise_variance"][0]
+        np.testing.assert_allclose(u.T @ np.diag(values - s2) @ u + s2 * np.eye(30), model["covariance"], atol=1e-9)
+        self.assertAlmostEqual(s2, 1, delta=0.1)
+        self.fit("--method", "spiked", "--rank", "auto", command="covariance")
+        self.assertEqual(self.model()["components"].shape, (2, 30))
+        self.assertNotIn("covariance", self.model())
+        chosen = self.fit("--method", "auto", command="covariance")
+        self.assertIn(chosen["method"], ("gram", "spiked"))
+        self.run_program("transform", "model.npz", "d.npy", "--out", "scores.npy")
+
+    def test_a_model_based_guarantee_is_stamped_and_must_be_allowed(self):
+        options = ("--method", "spiked", "--guarantee", "model", "--noise-variance", 1, "--spike", 30)
+        command = ("pca", "d.npy", "--row-bound", 15, "--components", 2, *BUDGET_FLAGS, *options)
+        done = self.run_program(*command, expect=BUDGET)
+        self.assertIn("--allow-model-based", done.stderr)
+        self.run_program("ledger", "create", "strict", "--epsilon", 5, "--delta", 1e-5)
+        self.run_program(*command, "--dataset", "strict", expect=BUDGET)
+        self.assertEqual(self.charged(), [])
+        self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based")
+        done = self.run_program(*command, "--dataset", "model", "--report", "report.html")
+        self.assertIn("model-based guarantee", done.stdout)
+        self.assertIn("model-based guarantee", (self.folder / "report.html").read_text())
+        self.assertNotIn("holds for every data set", done.stdout)
+        self.assertLess(self.sin2(), 0.1)
+        released = self.run_json(*command[:-4], "--dataset", "model")  # sigma^2 and lambda from a pilot
+        self.assertEqual(released["guarantee_kind"], "model")
+        self.assertEqual([e["label"] for e in released["events"]], ["pilot", "projector", "eigenvalues"])
+
+    def test_paper_calibration_is_charged_for_what_it_costs(self):
+        released = self.fit("--method", "adaptive-power", "--rounds", 4, "--calibration", "paper", "--epsilon", 2)
+        self.assertEqual(released["calibration"], "paper")
+        honest = released["certified_epsilon"] <= 2
+        stamp = " ".join(released["warnings"])
+        self.assertEqual("not certified" in stamp, not honest)
+        high = self.fit("--method", "gram", "--calibration", "paper", "--epsilon", 20)
+        self.assertGreater(high["certified_epsilon"], 20)
+        self.assertIn("Paper calibration, not certified", " ".join(high["warnings"]))
+        self.assertIn(f"({high['certified_epsilon']:.6g}, 1e-06)", high["guarantee"])
+        tight = self.fit("--method", "sparse-power", "--sparsity", 30, "--rounds", 4, "--calibration", "paper")
+        self.assertLess(tight["certified_epsilon"], 0.7, "000 claims more than its noise costs")
+
+    def test_private_row_bound(self):
+        np.save(self.path("d.npy"), np.vstack([self.rows, 50 * self.rows[:50]]))
+        self.run_program("pca", "d.npy", "--row-bound", "private", "--components", 2, *BUDGET_FLAGS, expect=USAGE)
+        released = self.run_json("pca", "d.npy", "--row-bound", "private:1000", "--components", 2, *BUDGET_FLAGS)
+        self.assertEqual([e["label"] for e in released["events"]], ["row bound", "covariance"])
+        self.assertLess(self.sin2(), 0.1)
+        model = self.run_json("pca", "d.npy", "--range", "-100:100", "--row-bound", "private", "--center", "private",
+                              "--components", 2, *BUDGET_FLAGS)
+        self.assertEqual([e["label"] for e in model["events"]], ["column sums", "row bound", "covariance"])
+
+    def test_bad_options(self):
+        fit = ("pca", "d.npy", "--row-bound", 15)
+        self.write("negative.txt", "3 -1")
+        for args, word in ((("--components", 2, "--sparsity", 31), "--sparsity"),
+                           (("--components", 2, "--method", "sparse-power"), "--sparsity"),
+                           (("--components", 2, "--method", "power", "--rounds", 0), "--rounds"),
+                           (("--components", 2, "--method", "power", "--rounds", "many"), "--rounds"),
+                           (("--components", 2, "--method", "spiked", "--rank", 30), "--rank"),
+                           (("--components", 2, "--method", "spiked", "--rank", 1), "--rank"),
+                           (("--components", 2, "--method", "spiked", "--rank", "x"), "--rank"),
+                           (("--components", 2, "--method", "spiked", "--noise-variance", -1), "--noise-variance"),
+                           (("--components", 2, "--method", "best"), "--method"),
+                           (("--components", 2, "--method", "auto", "--spectrum", "negative.txt"), "--spectrum"),
+                           (("--components", 2, "--grid-ratio", 1), "--grid-ratio"),
+                           (("--components", 2, "--range", "0:1", "--schema", "x.toml"), "--schema"),
+                           (("--components", 2, "--method", "auto", "--calibration", "paper"), "--method"),
+                           (("--components", 2, "--calibration", "paper", "--center", "private"), "--center"),
+                           (("--components", 2, "--row-bound", "secret"), "--row-bound")):
+            with self.subTest(args=args):
+                used = fit[:2] if "--row-bound" in args else fit
+                done = self.run_program(*used, *args, *BUDGET_FLAGS, expect=USAGE)
+                self.assertIn(word, done.stderr)
+        for epsilon, delta in ((0, 1e-6), (-1, 1e-6), ("nan", 1e-6), ("inf", 1e-6), (1, 0), (1, 1), (1, -1), (1, "nan")):
+            done = self.run_program(*fit, "--components", 2, "--epsilon", epsilon, "--delta", delta, expect=USAGE)
+            self.assertTrue("psilon" in done.stderr or "elta" in done.stderr)
+        self.run_program(*fit, "--components", 31, *BUDGET_FLAGS, expect=BAD_INPUT)
+        self.assertEqual(self.charged(), [])
+        self.assertEqual(self.files(), ["d.npy", "negative.txt"])
+
+
+class Plan(AppTest):
+    SIZE = ("--rows", 20000, "--columns", 40, "--epsilon", 1, "--delta", 1e-6)
+
+    def test_pca(self):
+        plan = self.run_json("plan", "pca", *self.SIZE, "--components", 2, "--gap", 5, "--plot", "plan.svg")
+        methods = {m["method"].split(",")[0]: m for m in plan["methods"]}
+        self.assertEqual(set(methods), {"gram", "adaptive-power", "power"})
+        for method in methods.values():
+            self.assertTrue(0 <= method["error"] <= 1)
+            self.assertGreater(method["sum_bytes"], 0)
+            self.assertTrue(all(n["deviation"] > 0 for n in method["noise"]))
+            errors = [e for _, e in method["error_by_rows"]]
+            self.assertGreater(errors[0], errors[-1], "more rows, less error")
+        self.assertLess(methods["gram"]["rows_needed"], 20000)
+        svg = (self.folder / "plan.svg").read_text()
+        self.assertIn("gram", svg)
+        self.assertEqual(svg.count("<polyline"), 8, "three methods and the target, twice")
+
+    def test_hopeless_plans_are_said_to_be(self):
+        done = self.run_program("plan", "pca", "--rows", 300, "--columns", 200, "--components", 2, "--epsilon", 0.1,
+                                "--delta", 1e-6)
+        self.assertIn("drown", done.stdout)
+        done = self.run_program("plan", "pca", *self.SIZE[:-1], 1e-3, "--components", 1)
+        self.assertIn("above 1 / rows", done.stdout)
+
+    def test_sparse_spectrum_and_covariance(self):
+        self.write("spectrum.txt", "9 4 1")
+        plan = self.run_json("plan", "pca", *self.SIZE, "--components", 1, "--spectrum", "spectrum.txt", "--sparsity", 5)
+        self.assertEqual({m["method"].split(",")[0] for m in plan["methods"]}, {"gram", "sparse-power"})
+        plan = self.run_json("plan", "covariance", *self.SIZE, "--gap", 20, "--rank", 1)
+        self.assertEqual(plan["best"], "spiked")
+
+    def test_bad_questions(self):
+        self.write("negative.txt", "1 -1")
+        for args, word in ((("--components", 41), "--components"), (("--components", 1, "--gap", 0.5), "--gap"),
+                           (("--components", 1, "--gap", 2, "--decay", 1), "--gap"),
+                           (("--components", 1, "--spectrum", "negative.txt"), "negative"),
+                           (("--components", 1, "--sparsity", 50), "--sparsity"),
+                           (("--components", 1, "--signal-share", 0), "--signal-share"),
+                           (("--components", 1, "--target-error", 2), "--target-error")):
+            with self.subTest(args=args):
+                self.assertIn(word, self.run_program("plan", "pca", *self.SIZE, *args, expect=USAGE).stderr)
+        self.assertEqual(self.charged(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
