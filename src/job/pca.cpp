@@ -32,7 +32,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   std::vector<PcaProgram> programs = {given};
   const bool rows_known = job.privacy.adjacency == Adjacency::kReplaceOne || job.guess.expected_rows;
   if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
-    for (const std::size_t rounds : {6, 12}) {
+    for (const std::size_t rounds : {4, 8}) {
       programs.push_back(given);
       programs.back().spiked.subspace = Subspace::kAdaptivePower;
       programs.back().spiked.power.rounds = rounds;
@@ -40,7 +40,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   const bool iterates = *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSpiked;
   if (iterates && job.choose_rounds) {
     programs.clear();
-    for (const std::size_t rounds : {3, 6, 12, 20}) {
+    for (const std::size_t rounds : {4, 8, 16}) {
       programs.push_back(given);
       programs.back().power.rounds = rounds;
     }

@@ -60,7 +60,7 @@ constexpr std::size_t kDraws = 3;
 
 // Three times the columns, so that the second moment of half of the rows can be set too; at most 128 MB of numbers.
 std::size_t sample_rows(std::size_t rows, std::size_t columns) {
-  constexpr std::size_t kRows = 4000;
+  constexpr std::size_t kRows = 3000;
   constexpr std::size_t kEntries = std::size_t{1} << 24;
   const std::size_t wanted = std::min(std::max(kRows, 3 * columns), std::max<std::size_t>(200, kEntries / columns));
   return std::min(rows, wanted);
@@ -202,7 +202,7 @@ std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t column
   std::vector<PcaProgram> programs;
   if (columns <= kMostColumns) programs.push_back({PcaMethod::kGram, options});
   const PcaMethod power = options.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower;
-  for (const std::size_t rounds : {3, 6, 12, 20}) programs.push_back({power, options, {.rounds = rounds}});
+  for (const std::size_t rounds : {4, 8, 16}) programs.push_back({power, options, {.rounds = rounds}});
   return programs;
 }
 

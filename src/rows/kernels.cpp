@@ -29,7 +29,9 @@ Status for_each_block(const BoundedRows& rows, std::size_t most_rows, bool conve
   Status failure;
   std::mutex failing;
   Tickets chunks(store.chunks());
-  on_threads(rows.threads(), [&] {
+  // More threads than chunks would only wait for each other.
+  const auto threads = static_cast<int>(std::clamp<std::size_t>(store.chunks(), 1, static_cast<std::size_t>(rows.threads())));
+  on_threads(threads, [&] {
     auto worker = make_worker();
     std::vector<std::int32_t> buffer;
     std::vector<double> values;

@@ -16,12 +16,13 @@ def spiked_rows(n, d, k, spike=30.0, seed=1):
 class Family(AppTest):
     def setUp(self):
         super().setUp()
-        self.rows, self.basis = spiked_rows(20000, 30, 2)
+        self.rows, self.basis = spiked_rows(10000, 20, 2)
         np.save(self.path("d.npy"), self.rows)
 
     def fit(self, *args, command="pca"):
         components = ["--components", 2] if command == "pca" else []
-        return self.run_json(command, "d.npy", "--row-bound", 15, *components, *BUDGET_FLAGS, *args)
+        budget = [] if "--epsilon" in args else ["--epsilon", 1]
+        return self.run_json(command, "d.npy", "--row-bound", 15, *components, "--delta", 1e-6, *budget, *args)
 
     def model(self):
         return np.load(self.path("model.npz"))
@@ -32,15 +33,15 @@ class Family(AppTest):
 
     def test_every_method_finds_the_components(self):
         for method, options in (("gram", ()), ("power", ("--rounds", 3)), ("adaptive-power", ("--rounds", 3)),
-                                ("sparse-power", ("--rounds", 3, "--sparsity", 30)), ("spiked", ()),
-                                ("gram", ("--sparsity", 30)), ("auto", ()), ("adaptive-power", ("--rounds", "auto"))):
+                                ("sparse-power", ("--rounds", 3, "--sparsity", 20)), ("spiked", ()),
+                                ("gram", ("--sparsity", 20)), ("auto", ()), ("adaptive-power", ("--rounds", "auto"))):
             with self.subTest(method=method, options=options):
                 released = self.fit("--method", method, *options, "--report", "report.html")
                 self.assertLess(self.sin2(), 0.05)
                 self.assertLessEqual(released["certified_epsilon"], 1)
                 self.run_program("transform", "model.npz", "d.npy", "--out", "scores.npy")
-                self.assertEqual(np.load(self.path("scores.npy")).shape, (20000, 2))
-                self.assertIn("Guarantee", (self.folder / "report.html").read_text())
+                self.assertEqual(np.load(self.path("scores.npy")).shape, (10000, 2))
+                self.assertTrue("differentially private when" in (self.folder / "report.html").read_text())
 
     def test_auto_says_what_it_chose_and_why(self):
         released = self.fit("--method", "auto")
@@ -51,7 +52,7 @@ class Family(AppTest):
         self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
                          "--adjacency", "add-remove-one", expect=USAGE)
         self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
-                         "--adjacency", "add-remove-one", "--expected-rows", 20000)
+                         "--adjacency", "add-remove-one", "--expected-rows", 10000)
 
     def test_auto_uses_nothing_but_public_facts(self):
         """Other rows of the same shape: the same forecast, to the last digit."""
@@ -69,10 +70,10 @@ class Family(AppTest):
         model = self.model()
         self.assertLess(np.linalg.norm(model["covariance"] - truth) / np.linalg.norm(truth), 0.1)
         u, values, s2 = model["components"], model["eigenvalues"], model["noise_variance"][0]
-        np.testing.assert_allclose(u.T @ np.diag(values - s2) @ u + s2 * np.eye(30), model["covariance"], atol=1e-9)
+        np.testing.assert_allclose(u.T @ np.diag(values - s2) @ u + s2 * np.eye(20), model["covariance"], atol=1e-9)
         self.assertAlmostEqual(s2, 1, delta=0.1)
         self.fit("--method", "spiked", "--rank", "auto", command="covariance")
-        self.assertEqual(self.model()["components"].shape, (2, 30))
+        self.assertEqual(self.model()["components"].shape, (2, 20))
         self.assertNotIn("covariance", self.model())
         chosen = self.fit("--method", "auto", command="covariance")
         self.assertIn(chosen["method"], ("gram", "spiked"))
@@ -89,7 +90,7 @@ class Family(AppTest):
         self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based")
         done = self.run_program(*command, "--dataset", "model", "--report", "report.html")
         self.assertIn("model-based guarantee", done.stdout)
-        self.assertIn("model-based guarantee", (self.folder / "report.html").read_text())
+        self.assertTrue("model-based guarantee" in (self.folder / "report.html").read_text())
         self.assertNotIn("holds for every data set", done.stdout)
         self.assertLess(self.sin2(), 0.1)
         released = self.run_json(*command[:-4], "--dataset", "model")  # sigma^2 and lambda from a pilot
@@ -106,7 +107,7 @@ class Family(AppTest):
         self.assertGreater(high["certified_epsilon"], 20)
         self.assertIn("Paper calibration, not certified", " ".join(high["warnings"]))
         self.assertIn(f"({high['certified_epsilon']:.6g}, 1e-06)", high["guarantee"])
-        tight = self.fit("--method", "sparse-power", "--sparsity", 30, "--rounds", 4, "--calibration", "paper")
+        tight = self.fit("--method", "sparse-power", "--sparsity", 20, "--rounds", 4, "--calibration", "paper")
         self.assertLess(tight["certified_epsilon"], 0.7, "000 claims more than its noise costs")
 
     def test_private_row_bound(self):
@@ -122,11 +123,11 @@ class Family(AppTest):
     def test_bad_options(self):
         fit = ("pca", "d.npy", "--row-bound", 15)
         self.write("negative.txt", "3 -1")
-        for args, word in ((("--components", 2, "--sparsity", 31), "--sparsity"),
+        for args, word in ((("--components", 2, "--sparsity", 21), "--sparsity"),
                            (("--components", 2, "--method", "sparse-power"), "--sparsity"),
                            (("--components", 2, "--method", "power", "--rounds", 0), "--rounds"),
                            (("--components", 2, "--method", "power", "--rounds", "many"), "--rounds"),
-                           (("--components", 2, "--method", "spiked", "--rank", 30), "--rank"),
+                           (("--components", 2, "--method", "spiked", "--rank", 20), "--rank"),
                            (("--components", 2, "--method", "spiked", "--rank", 1), "--rank"),
                            (("--components", 2, "--method", "spiked", "--rank", "x"), "--rank"),
                            (("--components", 2, "--method", "spiked", "--noise-variance", -1), "--noise-variance"),
@@ -144,7 +145,7 @@ class Family(AppTest):
         for epsilon, delta in ((0, 1e-6), (-1, 1e-6), ("nan", 1e-6), ("inf", 1e-6), (1, 0), (1, 1), (1, -1), (1, "nan")):
             done = self.run_program(*fit, "--components", 2, "--epsilon", epsilon, "--delta", delta, expect=USAGE)
             self.assertTrue("psilon" in done.stderr or "elta" in done.stderr)
-        self.run_program(*fit, "--components", 31, *BUDGET_FLAGS, expect=BAD_INPUT)
+        self.run_program(*fit, "--components", 21, *BUDGET_FLAGS, expect=BAD_INPUT)
         self.assertEqual(self.charged(), [])
         self.assertEqual(self.files(), ["d.npy", "negative.txt"])
 
@@ -164,7 +165,6 @@ class Plan(AppTest):
             self.assertGreater(errors[0], errors[-1], "more rows, less error")
         self.assertLess(methods["gram"]["rows_needed"], 20000)
         svg = (self.folder / "plan.svg").read_text()
-        self.assertIn("gram", svg)
         self.assertEqual(svg.count("<polyline"), 8, "three methods and the target, twice")
 
     def test_hopeless_plans_are_said_to_be(self):
@@ -178,7 +178,7 @@ class Plan(AppTest):
         self.write("spectrum.txt", "9 4 1")
         plan = self.run_json("plan", "pca", *self.SIZE, "--components", 1, "--spectrum", "spectrum.txt", "--sparsity", 5)
         self.assertEqual({m["method"].split(",")[0] for m in plan["methods"]}, {"gram", "sparse-power"})
-        plan = self.run_json("plan", "covariance", *self.SIZE, "--gap", 20, "--rank", 1)
+        plan = self.run_json("plan", "covariance", *self.SIZE, "--gap", 10, "--rank", 1)
         self.assertEqual(plan["best"], "spiked")
 
     def test_bad_questions(self):

@@ -60,7 +60,7 @@ TEST(Spectrum, IsReadSortedAndContinued) {
 
 // The forecast against the thing itself: many rows, drawn and fitted in full.
 TEST(Forecast, IsWhatTheMethodsReallyReach) {
-  const PublicModel model{20000, gap_spectrum(100, 1, 10), 1.2, 1};
+  const PublicModel model{20000, gap_spectrum(60, 1, 10), 1.2, 1};
   const auto sample = Sample::draw(model, 2, 1);
   ASSERT_TRUE(sample.ok());
   EXPECT_LT(sample->rows(), 5000U);
@@ -99,9 +99,9 @@ TEST(Choose, KnowsWhichMethodIsBetter) {
     const auto d = static_cast<std::size_t>(model.spectrum.size());
     return choose(*sample, candidates({.components = 1}, d), budget_of(epsilon), model.rows)->best.program.method;
   };
-  EXPECT_EQ(chosen({20000, gap_spectrum(300, 1, 5), 1.2, 1}, 1), PcaMethod::kAdaptivePower);
+  EXPECT_EQ(chosen({10000, gap_spectrum(150, 1, 5), 1.2, 1}, 1), PcaMethod::kAdaptivePower);
   EXPECT_EQ(chosen({20000, gap_spectrum(10, 1, 5), 1.5, 1}, 1), PcaMethod::kGram);
-  PublicModel heavy{40000, Vector::Constant(100, 1e-6), 1, 1, 0.005};
+  PublicModel heavy{40000, Vector::Constant(60, 1e-6), 1, 1, 0.005};
   heavy.spectrum[0] = 0.005 * 0.25;
   EXPECT_EQ(chosen(heavy, 4), PcaMethod::kGram);
 }
