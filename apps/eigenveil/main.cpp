@@ -34,6 +34,7 @@ int run(int argc, char** argv) {
                                    fda_command(program),       sir_command(program),        gep_command(program),
                                    transform_command(program), account_command(program)};
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
+  for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
   commands.push_back(schema_command(program));
   commands.push_back(generate_command(program));
