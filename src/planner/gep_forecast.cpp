@@ -15,8 +15,8 @@
 namespace eigenveil {
 namespace {
 
-constexpr std::size_t kEntries = std::size_t{1} << 22;  // numbers that a draw may take
-constexpr int kRuns = 3;
+constexpr std::size_t kEntries = std::size_t{1} << 21;  // numbers that a draw may take
+constexpr int kRuns = 2;
 
 // Rows, their class in the last column. Axes are as good as any directions: nothing else here knows them.
 RowMajorMatrix draw_rows(const GepModel& model, std::size_t count, std::uint64_t seed) {
@@ -45,7 +45,8 @@ RowMajorMatrix draw_rows(const GepModel& model, std::size_t count, std::uint64_t
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](Eigen::Index a, Eigen::Index b) { return y[a] < y[b]; });
     for (std::size_t i = 0; i < count; ++i)
-      rows(order[i], d) = std::floor(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(classes));
+      rows(order[i], d) =
+          std::floor(static_cast<double>(i) / static_cast<double>(count) * static_cast<double>(classes));
   }
   return rows;
 }
@@ -84,9 +85,7 @@ Result<SumQuery> query_of(const std::string& label, const GepModel& model) {
 
 }  // namespace
 
-std::string_view name(GepTask task) {
-  return task == GepTask::kCca ? "cca" : task == GepTask::kFda ? "fda" : "sir";
-}
+std::string_view name(GepTask task) { return task == GepTask::kCca ? "cca" : task == GepTask::kFda ? "fda" : "sir"; }
 
 Status check(const GepModel& model) {
   const RowsShape shape{model.columns, {}, {1, 20}, Adjacency::kReplaceOne};
@@ -95,9 +94,9 @@ Status check(const GepModel& model) {
   if (model.task == GepTask::kFda ? !(model.signal > 0 && model.signal <= 100)
                                   : !(model.signal > 0 && model.signal < 1))
     return usage_error(fmt::format("--{} is {}, which is not possible",
-                                   cca                              ? "correlation"
+                                   cca                           ? "correlation"
                                    : model.task == GepTask::kFda ? "separation"
-                                                                    : "explained",
+                                                                 : "explained",
                                    model.signal));
   if (model.task == GepTask::kSir && model.components != 1)
     return usage_error("plan sir forecasts the first direction: use --components 1");

@@ -210,6 +210,25 @@ class Gep(AppTest):
         self.assertIn("fda", self.run_program("transform", "model.npz", "views.npy", "--predict", "--out", "l.csv",
                                               expect=USAGE).stderr)
 
+    def test_plans_forecast_both_noises_and_spend_nothing(self):
+        budget = ["--rows", 20000, *BUDGET_FLAGS]
+        for task, best in [(["cca", "--x-columns", 5, "--y-columns", 5, "--correlation", 0.8, "--plot", "p.svg"], 0.01),
+                           (["fda", "--columns", 8, "--classes", 3, "--components", 2], 0.05),
+                           (["sir", "--columns", 8, "--slices", 5], 0.05)]:
+            with self.subTest(task):
+                plan = self.run_json("plan", *task, *budget)
+                self.assertEqual([m["method"] for m in plan["methods"]], ["once", "each-step"])
+                self.assertLess(min(m["error"] for m in plan["methods"]), best)
+                self.assertLess(plan["methods"][0]["rows_needed"], 20000)
+                self.assertTrue(all(n["deviation"] > 0 for m in plan["methods"] for n in m["noise"]))
+        self.assertIn("<svg", (self.folder / "p.svg").read_text())
+        self.assertIn("best forecast", self.run_program("plan", "sir", "--columns", 4, *budget).stdout)
+        for task in (["cca", "--x-columns", 5, "--y-columns", 5, "--correlation", 2],
+                     ["cca", "--x-columns", 0, "--y-columns", 5], ["fda", "--columns", 4, "--components", 2],
+                     ["sir", "--columns", 4, "--components", 2], ["sir", "--columns", 4, "--explained", 1]):
+            self.run_program("plan", *task, *budget, expect=USAGE)
+        self.assertEqual(self.charged(), [])
+
     def test_each_step_needs_little_memory_for_many_columns(self):
         d, n = 50000, 400
         random = np.random.default_rng(3)
