@@ -77,10 +77,8 @@ Result<PlanReport> race(std::vector<Contender> contenders, const Goal& goal, Obs
   PlanReport report{};
   for (Contender& contender : contenders) report.lines.push_back(std::move(contender.line));
   const auto worth = [](const PlanLine& line) { return line.lost.value_or(line.error); };
-  report.best = static_cast<std::size_t>(
-      std::min_element(report.lines.begin(), report.lines.end(),
-                       [&](const PlanLine& a, const PlanLine& b) { return worth(a) < worth(b); }) -
-      report.lines.begin());
+  for (std::size_t i = 1; i < report.lines.size(); ++i)
+    if (worth(report.lines[i]) < 0.8 * worth(report.lines[report.best])) report.best = i;
   return report;
 }
 

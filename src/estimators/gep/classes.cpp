@@ -14,8 +14,8 @@ namespace eigenveil {
 namespace {
 
 // Shares of the work's mu^2. Means enter the directions once, the d x d matrix B through its inverse.
-constexpr double kCountsShare = 0.01;
-constexpr double kSumsShare = 0.24;
+constexpr double kCountsShare = 0.04;
+constexpr double kSumsShare = 0.22;
 
 // What is released of the classes, as averages.
 struct Classes {
@@ -168,14 +168,12 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
   const std::size_t groups = options.merged.value_or(options.classes);
   if (groups < 2 || options.classes < 2) return usage_error(fmt::format("at least two {} are needed", what));
   if (options.gep.components > shape.columns)
-    return bad_input(
-        fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
+    return bad_input(fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
   if (options.gep.components >= groups)
     return usage_error(fmt::format("--components {} is too many: {} {} differ along at most {} directions",
                                    options.gep.components, groups, what, groups - 1));
   if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
-    return usage_error(
-        fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
+    return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
   return {};
 }
 
@@ -211,14 +209,13 @@ Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const C
   const std::size_t first = preparation_events(oracle.shape().adjacency, options.gep.preparation);
   const auto classes = ask_classes(oracle, plan.events[first], plan.events[first + 1], options);
   if (!classes) return classes.error();
-  auto solved = options.gep.noise == GepNoise::kOnce
-                    ? solve_once(oracle, plan.events[first + 2], *classes, options)
-                    : solve_by_flow(oracle, plan, first + 2, *classes, options);
+  auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, plan.events[first + 2], *classes, options)
+                                                     : solve_by_flow(oracle, plan, first + 2, *classes, options);
   if (!solved) return solved.error();
   fix_signs(solved->vectors);
   const Matrix means = (classes->means.colwise() + prepared->mean).transpose();
-  return ClassResult{*solved,         means, classes->weights, classes->mean + prepared->mean, prepared->rows,
-                     classes->empty, classes->first};
+  return ClassResult{*solved,        means,          classes->weights, classes->mean + prepared->mean,
+                     prepared->rows, classes->empty, classes->first};
 }
 
 }  // namespace eigenveil
