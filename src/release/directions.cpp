@@ -16,9 +16,15 @@ constexpr Kind kKinds[] = {
     {"fda", "scalings", "ld", true}, {"sir", "directions", "sir", true}, {"gep", "vectors", "v", true}};
 constexpr Kind kComponents = {"pca", "components", "pc", false};
 
+// A report is made of any manifest, also of one that says nothing.
+std::string model_of(const Model& model) {
+  const auto found = model.manifest.find("model");
+  return found != model.manifest.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 Kind kind_of(const Model& model) {
   for (const Kind& kind : kKinds)
-    if (model.manifest.value("model", "") == kind.model) return kind;
+    if (model_of(model) == kind.model) return kind;
   return kComponents;
 }
 
@@ -60,7 +66,7 @@ Result<DirectionSet> of_two_views(const Model& model, const std::string& where) 
 }  // namespace
 
 Result<DirectionSet> directions_of(const Model& model, const std::string& where) {
-  if (model.manifest.value("model", "") == "cca") return of_two_views(model, where);
+  if (model_of(model) == "cca") return of_two_views(model, where);
   const Kind kind = kind_of(model);
   const auto array = matrix_of(model, kind.array, where);
   if (!array) return array.error();
