@@ -4,18 +4,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "race.hpp"
 
 namespace eigenveil {
 namespace {
 
-Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const Sample& sample) {
+Goal goal_of(const PlanRequest& request) {
+  return {request.model.rows, request.budget, request.target_error, request.curves};
+}
+
+// Samples of the model at other numbers of rows; the latest of them is kept, and a single draw has to do there.
+class Samples {
+ public:
+  explicit Samples(const PlanRequest& request, Sample own) : request_(request), own_(std::move(own)) {}
+  const Sample& own() const { return own_; }
+  Result<const Sample*> at(std::size_t rows) {
+    if (rows == request_.model.rows) return &own_;
+    if (other_ && other_->model().rows == rows) return &*other_;
+    PublicModel model = request_.model;
+    model.rows = rows;
+    auto drawn = Sample::draw(model, request_.threads, 1, 1);
+    if (!drawn) return drawn.error();
+    other_.emplace(*std::move(drawn));
+    return &*other_;
+  }
+
+ private:
+  const PlanRequest& request_;
+  Sample own_;
+  std::optional<Sample> other_;
+};
+
+Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, Samples& samples) {
   const auto d = static_cast<std::size_t>(request.model.spectrum.size());
   const PcaOptions options{request.model.components, {}, request.model.sparsity};
   std::vector<PcaProgram> programs = candidates(options, d);
   if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
-  const auto choice = choose(sample, programs, request.budget, request.model.rows);
+  const auto choice = choose(samples.own(), programs, request.budget, request.model.rows);
   if (!choice) return choice.error();
   std::vector<Contender> contenders;
   for (const PcaMethod method :
@@ -27,8 +54,10 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const 
     const PcaProgram program = best->program;
     PlanLine line{describe(program), best->error, best->lost, best->seconds, best->bytes, best->noise, {}, {}, {}, {}};
     contenders.push_back(
-        {std::move(line), [program, &sample](std::size_t rows, const Budget& budget) -> Result<double> {
-           const auto one = forecast(sample, program, budget, rows);
+        {std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
+           const auto drawn = samples.at(rows);
+           if (!drawn) return drawn.error();
+           const auto one = forecast(**drawn, program, budget, rows);
            if (!one) return one.error();
            return one->error;
          }});
@@ -36,15 +65,15 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, const 
   return contenders;
 }
 
-Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request, const Sample& sample) {
+Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request, Samples& samples) {
   const auto d = static_cast<std::size_t>(request.model.spectrum.size());
   std::vector<Contender> contenders;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
     CovarianceProgram program{method};
     program.spiked.rank = request.rank;
-    const auto error = forecast_covariance(sample, program, request.budget, request.model.rows);
+    const auto error = forecast_covariance(samples.own(), program, request.budget, request.model.rows);
     if (!error) return error.error();
-    const auto detail = forecast(sample, pca_program(program), request.budget, request.model.rows);
+    const auto detail = forecast(samples.own(), pca_program(program), request.budget, request.model.rows);
     if (!detail) return detail.error();
     PlanLine line{std::string(name(method)),
                   *error,
@@ -56,9 +85,12 @@ Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request,
                   {},
                   {},
                   {}};
-    contenders.push_back({std::move(line), [program, &sample](std::size_t rows, const Budget& budget) {
-                            return forecast_covariance(sample, program, budget, rows);
-                          }});
+    contenders.push_back(
+        {std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
+           const auto drawn = samples.at(rows);
+           if (!drawn) return drawn.error();
+           return forecast_covariance(**drawn, program, budget, rows);
+         }});
   }
   return contenders;
 }
@@ -84,15 +116,15 @@ void add_warnings(const PlanRequest& request, const Sample& sample, PlanReport& 
 
 Result<PlanReport> make_plan(const PlanRequest& request, Observer& observer) {
   observer.step("simulating the methods on the public model");
-  const auto sample = Sample::draw(request.model, request.threads, 1);
-  if (!sample) return sample.error();
-  auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, *sample)
-                                                            : covariance_contenders(request, *sample);
+  auto own = Sample::draw(request.model, request.threads, 1);
+  if (!own) return own.error();
+  Samples samples(request, *std::move(own));
+  auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, samples)
+                                                            : covariance_contenders(request, samples);
   if (!contenders) return contenders.error();
-  auto report = race(*std::move(contenders), {request.model.rows, request.budget, request.target_error, request.curves},
-                     observer);
+  auto report = race(*std::move(contenders), goal_of(request), observer);
   if (!report) return report.error();
-  add_warnings(request, *sample, *report);
+  add_warnings(request, samples.own(), *report);
   return report;
 }
 
@@ -112,7 +144,7 @@ nlohmann::json to_json(const PlanRequest& request, const PlanReport& report) {
 std::vector<LineChart> plan_charts(const PlanRequest& request, const PlanReport& report) {
   const std::string error =
       request.task == PlanRequest::Task::kPca ? "forecast error, sin^2" : "forecast relative error";
-  return charts_of(report, {request.model.rows, request.budget, request.target_error, request.curves}, error);
+  return charts_of(report, goal_of(request), error);
 }
 
 }  // namespace eigenveil

@@ -16,7 +16,7 @@ Budget with_epsilon(Budget budget, double epsilon) {
   return budget;
 }
 
-// The smallest x = start 2^j, refined to a quarter of a doubling, whose error is at most the target.
+// The smallest x = start 2^j, refined to half a doubling, whose error is at most the target.
 Result<std::optional<double>> smallest(double start, double most, double target,
                                        const std::function<Result<double>(double)>& error) {
   constexpr double kLeast = 1.0 / 64;
@@ -25,7 +25,7 @@ Result<std::optional<double>> smallest(double start, double most, double target,
   const auto at_most = error(start * most);
   if (!at_most) return at_most.error();
   if (*at_most > target) return std::optional<double>();
-  while (high - low > 0.25) {
+  while (high - low > 0.5) {
     const double middle = (low + high) / 2;
     const auto there = error(start * std::exp2(middle));
     if (!there) return there.error();
@@ -47,18 +47,23 @@ Status add_needs(Contender& contender, const Goal& goal) {
   return {};
 }
 
-Status add_curves(Contender& contender, const Goal& goal) {
-  for (int j = -4; j <= 6; ++j) {
+// Point by point for all methods, so that each sample is drawn once.
+Status add_curves(std::vector<Contender>& contenders, const Goal& goal) {
+  for (int j = -3; j <= 5; ++j) {
     const double x = static_cast<double>(goal.rows) * std::exp2(j);
-    const auto error = contender.error(static_cast<std::size_t>(std::max(1.0, x)), goal.budget);
-    if (!error) return error.error();
-    contender.line.error_by_rows.emplace_back(x, *error);
+    for (Contender& contender : contenders) {
+      const auto error = contender.error(static_cast<std::size_t>(std::max(1.0, x)), goal.budget);
+      if (!error) return error.error();
+      contender.line.error_by_rows.emplace_back(x, *error);
+    }
   }
   for (int j = -4; j <= 4; ++j) {
     const double x = goal.budget.epsilon.value() * std::exp2(j);
-    const auto error = contender.error(goal.rows, with_epsilon(goal.budget, x));
-    if (!error) return error.error();
-    contender.line.error_by_epsilon.emplace_back(x, *error);
+    for (Contender& contender : contenders) {
+      const auto error = contender.error(goal.rows, with_epsilon(goal.budget, x));
+      if (!error) return error.error();
+      contender.line.error_by_epsilon.emplace_back(x, *error);
+    }
   }
   return {};
 }
@@ -70,8 +75,11 @@ Result<PlanReport> race(std::vector<Contender> contenders, const Goal& goal, Obs
   double done = 0;
   for (Contender& contender : contenders) {
     EIGENVEIL_TRY(add_needs(contender, goal));
-    if (goal.curves) EIGENVEIL_TRY(add_curves(contender, goal));
     observer.progress(++done / static_cast<double>(contenders.size()));
+  }
+  if (goal.curves) {
+    observer.step("drawing curves");
+    EIGENVEIL_TRY(add_curves(contenders, goal));
   }
   observer.step("done");
   PlanReport report{};

@@ -56,8 +56,6 @@ double lost_variance(const Vector& spectrum, const Eigenbasis& basis, const Matr
   return std::max(0.0, 1 - captured / spectrum.head(V.cols()).sum());
 }
 
-constexpr std::size_t kDraws = 3;
-
 // Three times the columns, so that the second moment of half of the rows can be set too; at most 128 MB of numbers.
 std::size_t sample_rows(std::size_t rows, std::size_t columns) {
   constexpr std::size_t kRows = 3000;
@@ -87,7 +85,7 @@ PrivacyPlan scaled_plan(PrivacyPlan plan, double factor) {
   return plan;
 }
 
-Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t seed) {
+Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws) {
   Sample sample(model);
   const auto bound = RowBound::of(model.row_bound);
   if (!bound) return bound.error();
@@ -99,7 +97,7 @@ Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t
     MemorySource source(draw_rows(model, basis, rows, draw_seed));
     return BoundedRows::read(source, ColumnMap::identity(source.columns()), options);
   };
-  for (std::uint64_t i = 0; i < kDraws; ++i) {
+  for (std::uint64_t i = 0; i < draws; ++i) {
     const Eigenbasis basis(model, seed + i);
     auto rows = bounded(basis, m, seed + i);
     if (!rows) return rows.error();
@@ -140,7 +138,7 @@ Result<double> Sample::fewness(const PcaProgram& program) const {
   // The mean less its standard error: what is not seen clearly is not taken off.
   const auto count = static_cast<double>(draws_.size());
   const double mean = sum / count;
-  const double spread = std::sqrt(std::max(0.0, squares / count - mean * mean) / (count - 1));
+  const double spread = count > 1 ? std::sqrt(std::max(0.0, squares / count - mean * mean) / (count - 1)) : 0.0;
   return fewness_[key] = std::max(0.0, mean - spread);
 }
 

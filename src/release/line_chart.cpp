@@ -71,8 +71,9 @@ std::vector<double> ticks(const Axis& axis) {
 std::string label(double value) {
   if (value == 0) return "0";
   const double magnitude = std::abs(value);
-  if (magnitude >= 1e6 || magnitude < 1e-4) return fmt::format("{:.0e}", value);
-  if (magnitude >= 1000) return html::grouped(std::llround(value));
+  if (magnitude >= 1e9 || magnitude < 1e-4) return fmt::format("{:.0e}", value);
+  if (magnitude >= 1e6) return fmt::format("{:g}M", value / 1e6);
+  if (magnitude >= 1e3) return fmt::format("{:g}k", value / 1e3);
   return fmt::format("{:g}", value);
 }
 

@@ -1,14 +1,12 @@
 #pragma once
 
+#include <omp.h>
+
 #include <atomic>
 #include <cstddef>
 #include <optional>
-#ifdef __SANITIZE_THREAD__
-#include <omp.h>
-
 #include <thread>
 #include <vector>
-#endif
 
 namespace eigenveil {
 
@@ -26,11 +24,10 @@ class Tickets {
   std::atomic<std::size_t> next_ = 0;
 };
 
-/// Runs `body` once on each of `threads` threads and waits for all. OpenMP, because OpenBLAS stays single-threaded
-/// inside its parallel regions; plain threads under the thread sanitizer, which cannot see OpenMP's barriers.
+/// Runs `body` once on each of `threads` new threads and waits for all. Not on OpenMP's own, which spin while they wait
+/// for each other and make a busy machine slower still. OpenBLAS stays single-threaded on them.
 template <class Body>
 void on_threads(int threads, const Body& body) {
-#ifdef __SANITIZE_THREAD__
   std::vector<std::thread> pool;
   for (int i = 0; i < threads; ++i)
     pool.emplace_back([&] {
@@ -38,10 +35,6 @@ void on_threads(int threads, const Body& body) {
       body();
     });
   for (std::thread& thread : pool) thread.join();
-#else
-#pragma omp parallel num_threads(threads)
-  body();
-#endif
 }
 
 }  // namespace eigenveil

@@ -31,7 +31,7 @@ class Sample {
     Eigenbasis basis;
     std::optional<BoundedRows> half;  ///< half as many rows of the same kind, to tell what more rows would change
   };
-  static Result<Sample> draw(const PublicModel& model, int threads, std::uint64_t seed);
+  static Result<Sample> draw(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws = 3);
 
   const PublicModel& model() const { return model_; }
   std::size_t rows() const { return draws_.front().rows.rows(); }  ///< of one draw
