@@ -24,26 +24,21 @@ std::filesystem::path shared() {
   return given != nullptr ? given : "../shared/data";
 }
 
-// The matches of the Dota2 archive, unpacked beside the results.
-std::string unpacked_dota(const Setting& setting) {
+// The matches of the Dota2 archive, unpacked.
+std::string unpacked_dota() {
   const auto archive = shared() / "dota2Dataset.zip";
   if (!std::filesystem::exists(archive)) return "";
-  const std::filesystem::path folder = setting.out.empty() ? std::filesystem::temp_directory_path() : std::filesystem::path(setting.out);
-  std::filesystem::create_directories(folder);
-  const auto csv = folder / "dota2Train.csv";
-  if (!std::filesystem::exists(csv)) {
-    const std::string command = fmt::format("unzip -qo '{}' dota2Train.csv -d '{}'", archive.string(), folder.string());
-    if (std::system(command.c_str()) != 0) return "";
-  }
-  return csv.string();
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string command = fmt::format("unzip -qo '{}' dota2Train.csv -d '{}'", archive.string(), folder.string());
+  return std::system(command.c_str()) == 0 ? (folder / "dota2Train.csv").string() : "";
 }
 
-std::vector<DataSet> data_sets(const Setting& setting) {
+std::vector<DataSet> data_sets() {
   DataSet fashion{"Fashion-MNIST", "/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", {}, 10};
   fashion.rows.ranges = {"0:255"};
   fashion.rows.row_bound = *RowBound::of(20);
   // Matches: a label, three settings of the match, and 113 heroes that are picked by a side (-1, 1) or not (0). Ten are.
-  DataSet dota{"Dota2", unpacked_dota(setting), {}, 5};
+  DataSet dota{"Dota2", unpacked_dota(), {}, 5};
   dota.rows.source.columns = {"5-117"};
   dota.rows.source.header = Header::kNo;
   dota.rows.ranges = {"-1:1"};
@@ -88,7 +83,7 @@ void real_data(const Setting& setting) {
               {"data", "method", "eps 0.25", "0.5", "1", "2", "4"});
   std::vector<LineChart> charts;
   int missing = 0;
-  for (const DataSet& set : data_sets(setting)) {
+  for (const DataSet& set : data_sets()) {
     if (set.file.empty() || !std::filesystem::exists(set.file)) {
       fmt::print("SKIPPED: {} is not on this machine\n", set.name);
       ++missing;

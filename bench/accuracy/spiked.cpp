@@ -71,7 +71,8 @@ SpikedOptions strict_options(const PublicModel& model, std::size_t r, const Sett
 
 }  // namespace
 
-void spiked(const Setting& setting) {
+void spiked(const Setting& all) {
+  const Setting setting{all.out, std::min(all.seeds, 4), all.threads};  // dense eigenvalues of differences take long
   Table table("spiked",
               fmt::format("Spiked covariance, sigma^2 = 1, all spikes equal (no gap between them), epsilon = {}, delta = "
                           "{:g}; mean over {} seeds; model with C2 = C3 = 2 and the true lambda and sigma^2",

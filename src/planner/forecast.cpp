@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "eigenveil/base/parallel.hpp"
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/estimators/pca/gram.hpp"
 #include "eigenveil/query/local_oracle.hpp"
@@ -86,6 +87,10 @@ PrivacyPlan scaled_plan(PrivacyPlan plan, double factor) {
 }
 
 Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws) {
+  return on_one_thread([&] { return draw_here(model, threads, seed, draws); });
+}
+
+Result<Sample> Sample::draw_here(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws) {
   Sample sample(model);
   const auto bound = RowBound::of(model.row_bound);
   if (!bound) return bound.error();
@@ -142,7 +147,9 @@ Result<double> Sample::fewness(const PcaProgram& program) const {
   return fewness_[key] = std::max(0.0, mean - spread);
 }
 
-Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows) {
+namespace {
+Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, const Budget& budget,
+                               std::size_t rows) {
   const auto calibrated = plan(program, budget);
   if (!calibrated) return calibrated.error();
   const auto m = static_cast<double>(sample.rows());
@@ -179,8 +186,8 @@ Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const
   return result;
 }
 
-Result<double> forecast_covariance(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
-                                   std::size_t rows) {
+Result<double> forecast_covariance_here(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
+                                        std::size_t rows) {
   const auto calibrated = plan(program, budget);
   if (!calibrated) return calibrated.error();
   const PrivacyPlan scaled = scaled_plan(*calibrated, static_cast<double>(rows) / static_cast<double>(sample.rows()));
@@ -193,6 +200,17 @@ Result<double> forecast_covariance(const Sample& sample, const CovarianceProgram
     error += (done->dense() - truth).norm() / truth.norm() / static_cast<double>(sample.draws().size());
   }
   return error;
+}
+
+}  // namespace
+
+Result<Forecast> forecast(const Sample& sample, const PcaProgram& program, const Budget& budget, std::size_t rows) {
+  return on_one_thread([&] { return forecast_here(sample, program, budget, rows); });
+}
+
+Result<double> forecast_covariance(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
+                                   std::size_t rows) {
+  return on_one_thread([&] { return forecast_covariance_here(sample, program, budget, rows); });
 }
 
 std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t columns) {

@@ -60,6 +60,12 @@ class Family(AppTest):
         np.save(self.path("d.npy"), np.zeros_like(self.rows))
         self.assertEqual(self.fit("--method", "auto")["planner"], first["planner"])
 
+    def test_auto_does_not_know_a_private_number_of_rows(self):
+        options = ("--method", "auto", "--adjacency", "add-remove-one", "--expected-rows", 5000)
+        first = self.fit(*options)
+        np.save(self.path("d.npy"), self.rows[:3000])
+        self.assertEqual(self.fit(*options)["planner"], first["planner"])
+
     def test_covariance(self):
         truth = np.cov(self.rows.T)
         self.fit(command="covariance")

@@ -37,4 +37,12 @@ void on_threads(int threads, const Body& body) {
   for (std::thread& thread : pool) thread.join();
 }
 
+/// What `body` returns, computed on a thread where BLAS and Eigen use no further ones: for many small computations.
+template <class Body>
+auto on_one_thread(const Body& body) {
+  std::optional<decltype(body())> result;
+  on_threads(1, [&] { result.emplace(body()); });
+  return *std::move(result);
+}
+
 }  // namespace eigenveil

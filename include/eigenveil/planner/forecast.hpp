@@ -43,6 +43,7 @@ class Sample {
 
  private:
   explicit Sample(PublicModel model) : model_(std::move(model)) {}
+  static Result<Sample> draw_here(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws);
   PublicModel model_;
   std::vector<Draw> draws_;
   mutable std::map<std::string, double> fewness_;  // by description of the program

@@ -50,7 +50,7 @@ PrivacyPlan plan_model(Adjacency adjacency, const PreparationOptions& preparatio
 }
 
 PrivacyPlan first_events(const PrivacyPlan& plan, std::size_t count) {
-  return {{plan.events.begin(), plan.events.begin() + static_cast<std::ptrdiff_t>(count)}, plan.model_based};
+  return {{plan.events.begin(), plan.events.begin() + static_cast<std::ptrdiff_t>(count)}};
 }
 
 // U, as the chosen method finds it.
