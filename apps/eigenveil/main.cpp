@@ -30,9 +30,11 @@ int run(int argc, char** argv) {
                        error.what());
   });
 
-  std::vector<Command> commands = {pca_command(program), covariance_command(program), transform_command(program),
-                                   account_command(program)};
+  std::vector<Command> commands = {pca_command(program),       covariance_command(program), cca_command(program),
+                                   fda_command(program),       sir_command(program),        gep_command(program),
+                                   transform_command(program), account_command(program)};
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
+  for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
   commands.push_back(schema_command(program));
   commands.push_back(generate_command(program));

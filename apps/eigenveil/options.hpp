@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eigenveil/job/covariance.hpp"
+#include "eigenveil/job/plan.hpp"
 
 namespace eigenveil::app {
 
@@ -102,8 +103,13 @@ std::optional<std::size_t> count_from_text(const std::string& text);
 Result<std::size_t> bytes_from_text(const std::string& text);
 
 Command pca_command(CLI::App& program);
+Command cca_command(CLI::App& program);
+Command fda_command(CLI::App& program);
+Command sir_command(CLI::App& program);
+Command gep_command(CLI::App& program);
 Command covariance_command(CLI::App& program);
 std::vector<Command> plan_commands(CLI::App& program);
+std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);
@@ -113,5 +119,8 @@ Command demo_command(CLI::App& program);
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);
+
+/// Shows forecasts, the best one marked; `error` is what they call their error.
+void show_plan(const PlanReport& report, double target, const char* error);
 
 }  // namespace eigenveil::app

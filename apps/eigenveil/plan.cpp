@@ -113,20 +113,7 @@ void show_words(const PlanRequest& request, const PlanReport& report) {
   fmt::print("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
              with_commas(request.model.rows), with_commas(static_cast<std::size_t>(request.model.spectrum.size())),
              request.budget.epsilon.value(), request.budget.delta.value(), request.model.row_bound);
-  fmt::print("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", pca ? "sin^2" : "rel. err.",
-             pca ? "var. lost" : "", "time", "memory", fmt::format("rows for {:g}", request.target_error),
-             fmt::format("eps for {:g}", request.target_error));
-  for (std::size_t i = 0; i < report.lines.size(); ++i) {
-    const PlanLine& line = report.lines[i];
-    fmt::print("{} {:<34} {:>9.3g} {:>10} {:>8.2g}s {:>9} {:>14} {:>12}\n", i == report.best ? "*" : " ", line.method,
-               line.error, line.lost ? fmt::format("{:.1f}%", 100 * *line.lost) : "", line.seconds,
-               in_units(line.bytes), line.rows_needed ? with_commas(*line.rows_needed) : "out of reach",
-               line.epsilon_needed ? fmt::format("{:.3g}", *line.epsilon_needed) : "out of reach");
-  }
-  fmt::print("\n* the best forecast\n\nNoise:\n");
-  for (const PlanLine& line : report.lines) show_noise(line);
-  fmt::print("\n");
-  for (const std::string& warning : report.warnings) fmt::print("Note. {}\n\n", warning);
+  show_plan(report, request.target_error, pca ? "sin^2" : "rel. err.");
 }
 
 int run(const PlanFlags& flags, PlanRequest::Task task) {
@@ -181,6 +168,23 @@ void add_flags(CLI::App& app, PlanFlags& flags, PlanRequest::Task task) {
 }
 
 }  // namespace
+
+void show_plan(const PlanReport& report, double target, const char* error_name) {
+  const bool lost = report.lines.front().lost.has_value();
+  fmt::print("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", error_name, lost ? "var. lost" : "", "time",
+             "memory", fmt::format("rows for {:g}", target), fmt::format("eps for {:g}", target));
+  for (std::size_t i = 0; i < report.lines.size(); ++i) {
+    const PlanLine& line = report.lines[i];
+    fmt::print("{} {:<34} {:>9.3g} {:>10} {:>8.2g}s {:>9} {:>14} {:>12}\n", i == report.best ? "*" : " ", line.method,
+               line.error, line.lost ? fmt::format("{:.1f}%", 100 * *line.lost) : "", line.seconds,
+               in_units(line.bytes), line.rows_needed ? with_commas(*line.rows_needed) : "out of reach",
+               line.epsilon_needed ? fmt::format("{:.3g}", *line.epsilon_needed) : "out of reach");
+  }
+  fmt::print("\n* the best forecast\n\nNoise:\n");
+  for (const PlanLine& line : report.lines) show_noise(line);
+  fmt::print("\n");
+  for (const std::string& warning : report.warnings) fmt::print("Note. {}\n\n", warning);
+}
 
 std::vector<Command> plan_commands(CLI::App& program) {
   auto* app = program.add_subcommand("plan", "Forecast error and cost before anything is spent");

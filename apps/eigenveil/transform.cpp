@@ -13,6 +13,7 @@ struct TransformFlags {
   std::string data;
   std::string out;
   SourceFlags source;
+  bool predict = false;
   bool json = false;
   bool quiet = false;
 };
@@ -24,15 +25,19 @@ int run(const TransformFlags& flags) {
   if (!model) return fail(model.error());
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
-    terminal.step("projecting rows");
-    return transform(*model, flags.data, *source, flags.out, [&](double share) { terminal.progress(share); });
+    terminal.step(flags.predict ? "predicting classes" : "projecting rows");
+    const auto work = flags.predict ? predict : transform;
+    return work(*model, flags.data, *source, flags.out, [&](double share) { terminal.progress(share); });
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"scores", flags.out}, {"rows", *rows}, {"private", false}}).dump());
+    fmt::print("{}\n", nlohmann::json(
+                           {{flags.predict ? "predictions" : "scores", flags.out}, {"rows", *rows}, {"private", false}})
+                           .dump());
   else
-    fmt::print("Wrote the scores of {} rows to {}.\nScores describe single rows: they are NOT private. The model is.\n",
-               with_commas(*rows), flags.out);
+    fmt::print("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. The model is.\n",
+               flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
+               flags.predict ? "Predictions" : "Scores");
   return 0;
 }
 
@@ -41,10 +46,12 @@ int run(const TransformFlags& flags) {
 Command transform_command(CLI::App& program) {
   auto* app = program.add_subcommand("transform", "Project rows on the components of a model (scores are not private)");
   auto flags = std::make_shared<TransformFlags>();
-  app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil pca'")->required();
+  app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil pca', 'cca', 'fda', 'sir' or 'gep'")
+      ->required();
   app->add_option("DATA", flags->data, "Rows to project, with the columns the model was fitted on")->required();
   app->add_option("--out", flags->out, "Scores to write: .csv or .npy")->required();
   flags->source.add_to(*app);
+  app->add_flag("--predict", flags->predict, "fda: write the predicted class of each row instead, as .csv");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
   return {app, [flags] { return run(*flags); }};

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <cmath>
 
 namespace eigenveil {
@@ -100,7 +99,7 @@ Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which
   const Lattice& from = lattice(which);
   const double step = std::ldexp(1.0, kDirectionBits);
   const Matrix X = (V * step).unaryExpr([](double x) { return std::trunc(x); });
-  // ||D X||_F <= ||D||_F ||X||_2 <= ||D||_F ||X||_F's spectral part, by Gershgorin on the exact integer matrix X^T X
+  // ||D X||_F <= ||D||_F ||X||_2, ||X||_2 by Gershgorin on the exact integer matrix X^T X
   const double norm = round_up(std::sqrt((X.transpose() * X).cwiseAbs().rowwise().sum().maxCoeff()));
   EIGENVEIL_TRY(admit(label, mu));
   const auto k = static_cast<std::size_t>(V.cols());
@@ -110,8 +109,10 @@ Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which
       const auto x = static_cast<Int128>(X(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
       for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
     }
-  return GaussianMechanism::release(std::move(sum), Sensitivity(round_up(from.sensitivity * std::max(norm, 1.0))), mu,
-                                    from.unit / step, random_);
+  // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.
+  for (Int128& value : sum.values) value /= Int128{1} << kDirectionBits;
+  const double moved = from.sensitivity * std::max(1.0, norm / step) + std::sqrt(static_cast<double>(d_ * k));
+  return GaussianMechanism::release(std::move(sum), Sensitivity(round_up(moved)), mu, from.unit, random_);
 }
 
 double PairOracle::noise_of_matrix(Which which, double mu) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "directions.hpp"
 #include "model_shape.hpp"
 
 namespace eigenveil {
@@ -27,7 +28,7 @@ Status expect_vector(const Model& model, const std::string& name, Eigen::Index l
   const NamedArray* array = find_array(model, name);
   if (array == nullptr) return bad_input(fmt::format("{}: the array '{}' is missing.", where, name));
   if (!array->is_vector || array->values.size() != length) {
-    return bad_input(fmt::format("{}: the array '{}' has {}, expected a vector of {} to fit 'components'.", where, name,
+    return bad_input(fmt::format("{}: the array '{}' has {}, expected a vector of {} to fit the others.", where, name,
                                  shape_of(*array), length));
   }
   return {};
@@ -62,16 +63,31 @@ Status validate_names(const json& manifest, Eigen::Index features, const std::st
   return {};
 }
 
+bool is_projection(const std::string& kind) { return kind == "cca" || kind == "fda" || kind == "sir" || kind == "gep"; }
+
+// Whatever a model of a generalized eigenproblem has must fit its directions and its classes.
+Status validate_fit(const Model& model, const std::string& where) {
+  EIGENVEIL_TRY(validate_projection(model, where));
+  const auto directions = directions_of(model, where);
+  if (directions->values.size() == 0)
+    return bad_input(fmt::format("{}: the values that go with its directions are missing, or not as many.", where));
+  if (model.manifest["model"] != "fda") return {};
+  const Matrix* means = model.array("class_means");
+  const auto classes = model.manifest.find("classes");
+  if (means == nullptr || classes == model.manifest.end() || !classes->is_array() ||
+      means->rows() != static_cast<Eigen::Index>(classes->size()) || means->cols() != directions->rows.cols())
+    return bad_input(fmt::format("{}: 'class_means' and the manifest's 'classes' do not fit together.", where));
+  for (const auto& label : *classes)
+    if (!label.is_string()) return bad_input(fmt::format("{}: 'classes' in its manifest holds no text.", where));
+  return expect_vector(model, "priors", means->rows(), where);
+}
+
 }  // namespace
 
 Status validate_projection(const Model& model, const std::string& where) {
-  const NamedArray* components = find_array(model, "components");
-  if (components == nullptr) return bad_input(fmt::format("{}: the array 'components' is missing.", where));
-  if (components->is_vector || components->values.size() == 0) {
-    return bad_input(fmt::format("{}: the array 'components' has {}, expected at least one row and one column.", where,
-                                 shape_of(*components)));
-  }
-  const Eigen::Index features = components->values.cols();
+  const auto directions = directions_of(model, where);
+  if (!directions.ok()) return directions.error();
+  const Eigen::Index features = directions->rows.cols();
   for (const char* name : {"mean", "offset", "scale"}) EIGENVEIL_TRY(expect_vector(model, name, features, where));
   return validate_names(model.manifest, features, where);
 }
@@ -91,9 +107,11 @@ Status validate(const Model& model, const std::string& where) {
       return bad_input(fmt::format("{}: the array '{}' holds a value that is not a finite number.", where, array.name));
     }
   }
-  if (*kind != "pca" && *kind != "covariance") return {};
-  EIGENVEIL_TRY(validate_projection(model, where));
-  return expect_vector(model, "eigenvalues", model.array("components")->rows(), where);
+  if (*kind == "pca" || *kind == "covariance") {
+    EIGENVEIL_TRY(validate_projection(model, where));
+    return expect_vector(model, "eigenvalues", model.array("components")->rows(), where);
+  }
+  return is_projection(*kind) ? validate_fit(model, where) : Status();
 }
 
 Status write_model(const Model& model, const std::string& path) {

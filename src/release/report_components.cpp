@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "directions.hpp"
 #include "html.hpp"
 #include "png.hpp"
 #include "report_sections.hpp"
@@ -27,14 +29,21 @@ std::string bare_name(const Model& model, std::size_t feature) {
 }
 
 /// "lambda = 12.3 (45.6%)", as far as the model tells.
-std::string eigenvalue_in_words(const Model& model, Eigen::Index k) {
-  const Matrix* eigenvalues = model.array("eigenvalues");
-  if (eigenvalues == nullptr || k >= eigenvalues->size()) return "";
-  const double value = (*eigenvalues)(k);
-  const double sum = eigenvalues->cwiseMax(0).sum();
+std::string value_in_words(const DirectionSet& set, Eigen::Index k) {
+  if (k >= set.values.size()) return "";
+  const double value = set.values[k];
+  if (set.correlations) return fmt::format("correlation {}", html::rounded(value));
+  const double sum = set.values.cwiseMax(0).sum();
   std::string words = fmt::format("&lambda; = {}", html::rounded(value));
   if (sum > 0 && value >= 0) words += fmt::format(" ({})", html::percent(value / sum));
   return words;
+}
+
+/// PC1, X1, LD1
+std::string title_of(const DirectionSet& set, Eigen::Index k) {
+  std::string title = set.names[static_cast<std::size_t>(k)];
+  for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return title;
 }
 
 std::string picture(const Vector& values, const ReportOptions::ImageShape& shape, const std::string& title,
@@ -47,7 +56,8 @@ std::string picture(const Vector& values, const ReportOptions::ImageShape& shape
       base64(diverging_png(pixels, shape.height, shape.width)), title, words);
 }
 
-std::string pictures(const Model& model, const Matrix& components, const ReportOptions::ImageShape& shape) {
+std::string pictures(const Model& model, const DirectionSet& set, const ReportOptions::ImageShape& shape) {
+  const Matrix& components = set.rows;
   std::string page =
       "<p>Each component is drawn in the shape of one row. Every picture has a colour scale of its own, "
       "symmetric about zero.</p>\n<p class=\"scale\" aria-hidden=\"true\">negative <i></i> positive</p>\n"
@@ -57,7 +67,7 @@ std::string pictures(const Model& model, const Matrix& components, const ReportO
     page += picture(mean->reshaped(), shape, "Mean", "subtracted from every row");
   }
   for (Eigen::Index k = 0; k < std::min(components.rows(), kMostPictures); ++k) {
-    page += picture(components.row(k).transpose(), shape, fmt::format("PC{}", k + 1), eigenvalue_in_words(model, k));
+    page += picture(components.row(k).transpose(), shape, title_of(set, k), value_in_words(set, k));
   }
   return page + "</div>\n";
 }
@@ -70,7 +80,8 @@ std::string entry_row(const std::string& name, double value, double largest) {
       html::name(name), value < 0 ? "minus" : "plus", width, value);
 }
 
-std::string table(const Model& model, const Matrix& components, Eigen::Index k) {
+std::string table(const Model& model, const DirectionSet& set, Eigen::Index k) {
+  const Matrix& components = set.rows;
   std::vector<std::size_t> order(static_cast<std::size_t>(components.cols()));
   std::iota(order.begin(), order.end(), 0);
   const auto magnitude = [&](std::size_t j) { return std::abs(components(k, static_cast<Eigen::Index>(j))); };
@@ -84,26 +95,28 @@ std::string table(const Model& model, const Matrix& components, Eigen::Index k) 
     rows += entry_row(bare_name(model, order[i]), value, magnitude(order[0]));
   }
   return fmt::format(
-      "<table>\n<caption><h3>PC{}</h3><span>{}</span></caption>\n<thead><tr><th scope=\"col\">Feature</th>"
+      "<table>\n<caption><h3>{}</h3><span>{}</span></caption>\n<thead><tr><th scope=\"col\">Feature</th>"
       "<td class=\"loading\"></td><th scope=\"col\" class=\"number\">Entry</th></tr></thead>\n<tbody>\n{}"
       "</tbody>\n</table>\n",
-      k + 1, eigenvalue_in_words(model, k), rows);
+      title_of(set, k), value_in_words(set, k), rows);
 }
 
-std::string tables(const Model& model, const Matrix& components) {
+std::string tables(const Model& model, const DirectionSet& set) {
+  const Matrix& components = set.rows;
   std::string page = components.cols() > static_cast<Eigen::Index>(kEntries)
                          ? fmt::format("<p>The {} largest entries of each component, by magnitude.</p>\n", kEntries)
                          : "<p>The entries of each component, largest first.</p>\n";
   page += "<div class=\"tables\">\n";
-  for (Eigen::Index k = 0; k < std::min(components.rows(), kMostTables); ++k) page += table(model, components, k);
+  for (Eigen::Index k = 0; k < std::min(components.rows(), kMostTables); ++k) page += table(model, set, k);
   return page + "</div>\n";
 }
 
 }  // namespace
 
 std::string components_section(const Model& model, const ReportOptions& options) {
-  const Matrix* components = model.array("components");
-  if (components == nullptr || components->size() == 0) return "";
+  const auto set = model.manifest.is_object() ? directions_of(model, "") : Result<DirectionSet>(internal_error(""));
+  if (!set.ok()) return "";
+  const Matrix* components = &set->rows;
   const auto& shape = options.image_shape;
   const bool fits = shape && shape->height > 0 && shape->width > 0 &&
                     static_cast<std::size_t>(components->cols()) / shape->height == shape->width &&
@@ -114,8 +127,8 @@ std::string components_section(const Model& model, const ReportOptions& options)
         fmt::format("<p>Pictures of {} by {} pixels were asked for, which does not fit the number of features.</p>\n",
                     shape->height, shape->width);
   }
-  page += fits ? pictures(model, *components, *shape) : tables(model, *components);
-  if (model.array("eigenvalues") != nullptr) {
+  page += fits ? pictures(model, *set, *shape) : tables(model, *set);
+  if (!set->correlations && set->values.size() > 0) {
     page +=
         "<p class=\"note\">&lambda; is the eigenvalue; percentages are shares of the sum of the released "
         "eigenvalues.</p>\n";

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "directions.hpp"
 #include "html.hpp"
 #include "report_sections.hpp"
 
@@ -20,19 +21,28 @@ struct Kind {
 Kind kind_of(const Model& model) {
   const std::string kind = html::text_at(model.manifest, "model").value_or("model");
   if (kind == "pca") return {"Principal components", "principal component", "principal components"};
-  if (kind == "cca") return {"Canonical correlations", "canonical direction", "canonical directions"};
+  if (kind == "cca") return {"Canonical correlations", "pair of canonical directions", "pairs of canonical directions"};
   if (kind == "fda") return {"Discriminant directions", "discriminant direction", "discriminant directions"};
   if (kind == "sir") return {"Sliced inverse regression", "regression direction", "regression directions"};
+  if (kind == "gep") return {"Generalized eigenvectors", "generalized eigenvector", "generalized eigenvectors"};
   if (kind == "covariance") return {"Covariance matrix", "covariance matrix", "covariance matrix"};
   return {kind, "component", "components"};
+}
+
+/// How many directions were released: pairs of them for two views.
+std::optional<Eigen::Index> directions(const Model& model) {
+  if (!model.manifest.is_object()) return std::nullopt;
+  const auto set = directions_of(model, "");
+  if (!set.ok()) return std::nullopt;
+  return set->correlations ? set->rows.rows() / 2 : set->rows.rows();
 }
 
 /// "8 principal components"
 std::string released_in_words(const Model& model) {
   const Kind kind = kind_of(model);
-  const Matrix* components = model.array("components");
-  if (components == nullptr) return "a model";
-  return fmt::format("{} {}", components->rows(), components->rows() == 1 ? kind.one : kind.many);
+  const auto count = directions(model);
+  if (!count) return "a model";
+  return fmt::format("{} {}", *count, *count == 1 ? kind.one : kind.many);
 }
 
 std::string whole(double value) {
@@ -168,9 +178,7 @@ std::string facts_section(const Model& model) {
   if (const auto columns = features(model)) {
     facts.emplace_back("Features", html::grouped(static_cast<long long>(*columns)));
   }
-  if (const Matrix* components = model.array("components")) {
-    facts.emplace_back("Components", html::grouped(components->rows()));
-  }
+  if (const auto count = directions(model)) facts.emplace_back("Components", html::grouped(*count));
   if (const auto bound = html::number_at(manifest.value("options", nlohmann::json()), "row_bound")) {
     facts.emplace_back("Row bound", html::rounded(*bound));
   }

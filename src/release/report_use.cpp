@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "html.hpp"
+#include "model_shape.hpp"
 #include "report_sections.hpp"
 
 namespace eigenveil {
@@ -12,11 +13,13 @@ std::string shape_of(const NamedArray& array) {
                          : fmt::format("{} x {}", array.values.rows(), array.values.cols());
 }
 
-bool projects(const Model& model) {
-  for (const char* name : {"components", "mean", "offset", "scale"}) {
-    if (model.array(name) == nullptr) return false;
-  }
-  return true;
+bool projects(const Model& model) { return model.manifest.is_object() && validate_projection(model, "").ok(); }
+
+/// How the directions are spelled in a program, one a column.
+std::string directions_in_python(const Model& model) {
+  const std::string kind = html::text_at(model.manifest, "model").value_or("");
+  if (kind == "cca") return "scipy.linalg.block_diag(x_weights, y_weights)";
+  return kind == "fda" ? "scalings" : kind == "sir" ? "directions" : kind == "gep" ? "vectors" : "components.T";
 }
 
 /// Array names come from a file as well: only plain identifiers are put into a program.
@@ -29,6 +32,7 @@ std::string python(const Model& model) {
   std::string program =
       "import json, numpy\n\nmodel = numpy.load(\"model.npz\")\n"
       "manifest = json.loads(model[\"manifest.json\"])\n";
+  if (html::text_at(model.manifest, "model") == "cca") program = "import scipy.linalg\n" + program;
   for (const auto& array : model.arrays) {
     if (is_identifier(array.name)) {
       program += fmt::format("{0} = model[\"{0}\"]  # {1}\n", array.name, shape_of(array));
@@ -37,7 +41,8 @@ std::string python(const Model& model) {
   if (projects(model)) {
     program +=
         "\n# rows: one column a feature, each value within its public range\n"
-        "scores = ((rows - offset) * scale - mean) @ components.T\n";
+        "scores = ((rows - offset) * scale - mean) @ " +
+        directions_in_python(model) + "\n";
   }
   return program;
 }

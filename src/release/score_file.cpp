@@ -11,11 +11,7 @@
 namespace eigenveil {
 namespace {
 
-std::string csv_header(std::size_t components) {
-  std::string header;
-  for (std::size_t k = 1; k <= components; ++k) header += fmt::format("{}pc{}", k == 1 ? "" : ",", k);
-  return header + "\n";
-}
+std::string csv_header(const std::vector<std::string>& names) { return fmt::format("{}\n", fmt::join(names, ",")); }
 
 /// The shortest digits that read back as the same numbers.
 std::string csv_rows(const RowMajorMatrix& scores) {
@@ -31,7 +27,7 @@ std::string csv_rows(const RowMajorMatrix& scores) {
 
 }  // namespace
 
-Result<ScoreFile> ScoreFile::create(const std::string& path, std::size_t components) {
+Result<ScoreFile> ScoreFile::create(const std::string& path, const std::vector<std::string>& names) {
   const std::string extension = std::filesystem::path(path).extension().string();
   const bool npy = extension == ".npy";
   if (!npy && extension != ".csv") {
@@ -39,8 +35,8 @@ Result<ScoreFile> ScoreFile::create(const std::string& path, std::size_t compone
   }
   auto file = AtomicFile::create(path);
   if (!file.ok()) return file.error();
-  EIGENVEIL_TRY(file->append(npy ? npy_header(0, components, false) : csv_header(components)));
-  return ScoreFile(*std::move(file), npy, components);
+  EIGENVEIL_TRY(file->append(npy ? npy_header(0, names.size(), false) : csv_header(names)));
+  return ScoreFile(*std::move(file), npy, names.size());
 }
 
 Status ScoreFile::append(const RowMajorMatrix& scores) {

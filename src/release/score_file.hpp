@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "atomic_file.hpp"
 #include "eigenveil/base/types.hpp"
@@ -12,7 +13,7 @@ namespace eigenveil {
 class ScoreFile {
  public:
   /// Refuses every other extension.
-  static Result<ScoreFile> create(const std::string& path, std::size_t components);
+  static Result<ScoreFile> create(const std::string& path, const std::vector<std::string>& names);
 
   Status append(const RowMajorMatrix& scores);
   Status commit();

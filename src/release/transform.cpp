@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
+#include "atomic_file.hpp"
+#include "directions.hpp"
 #include "model_columns.hpp"
 #include "model_shape.hpp"
 #include "score_file.hpp"
@@ -16,7 +19,7 @@ namespace {
 /// The public half of a model: everything a row passes through.
 struct Projection {
   ColumnMap map;
-  Matrix components;
+  DirectionSet directions;
   Vector mean;
 };
 
@@ -29,7 +32,9 @@ Result<Projection> projection_of(const Model& model) {
   auto specs = columns_from_json(model.manifest["columns"]);
   if (!specs.ok()) return specs.error();
   auto map = ColumnMap::from_parts(*std::move(specs), *model.array("offset"), *model.array("scale"));
-  return Projection{std::move(map), *model.array("components"), *model.array("mean")};
+  auto directions = directions_of(model, "The model");
+  if (!directions.ok()) return directions.error();
+  return Projection{std::move(map), *std::move(directions), *model.array("mean")};
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -66,7 +71,10 @@ std::size_t batch_rows(const ColumnMap& map) {
   return std::clamp<std::size_t>(kNumbers / std::max<std::size_t>({map.raw_columns(), map.features(), 1}), 1, kMost);
 }
 
-Status project(const Projection& projection, RowSource& source, const std::string& path, ScoreFile& out,
+/// Takes the scores of a batch of rows.
+using Sink = std::function<Status(const RowMajorMatrix& scores)>;
+
+Status project(const Projection& projection, RowSource& source, const std::string& path, const Sink& sink,
                const std::function<void(double)>& progress) {
   RawBatch batch;
   while (true) {
@@ -74,11 +82,57 @@ Status project(const Projection& projection, RowSource& source, const std::strin
     if (batch.rows == 0) return {};
     const auto features = features_of(projection, batch, path);
     if (!features.ok()) return features.error();
-    const RowMajorMatrix scores = *features * projection.components.transpose();
-    EIGENVEIL_TRY(out.append(scores));
+    EIGENVEIL_TRY(sink(*features * projection.directions.rows.transpose()));
     if (progress) progress(source.progress());
   }
 }
+
+/// The rows of a data file, opened for a model.
+Result<std::unique_ptr<RowSource>> open_rows(const Projection& projection, const std::string& data_path,
+                                             const SourceOptions& source_options) {
+  const auto options = options_for_columns(projection.map.specs(), data_path, source_options);
+  if (!options.ok()) return options.error();
+  return open_source(data_path, *options);
+}
+
+Status check_output(const std::string& data_path, const std::string& out_path) {
+  if (!same_file(data_path, out_path)) return {};
+  return usage_error(fmt::format("{}: the scores would replace the data. Choose another output file.", out_path));
+}
+
+/// Nearest class mean among the scores, the prior counted in: the largest of log prior - |s - s_c|^2 / 2.
+class Classifier {
+ public:
+  Classifier(const Model& model, const Projection& projection)
+      : means_((model.array("class_means")->rowwise() - projection.mean.transpose()) *
+               projection.directions.rows.transpose()),
+        priors_(model.array("priors")->reshaped()) {
+    for (const auto& label : model.manifest["classes"]) labels_.push_back(quoted(label.get<std::string>()));
+  }
+
+  const std::string& label(const Eigen::RowVectorXd& score) const {
+    Eigen::Index best = 0;
+    double most = -std::numeric_limits<double>::infinity();
+    for (Eigen::Index c = 0; c < means_.rows(); ++c) {
+      if (!(priors_[c] > 0)) continue;
+      const double value = std::log(priors_[c]) - (score - means_.row(c)).squaredNorm() / 2;
+      if (value > most) most = value, best = c;
+    }
+    return labels_[static_cast<std::size_t>(best)];
+  }
+
+ private:
+  static std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string result = "\"";
+    for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return result + "\"";
+  }
+
+  Matrix means_;  // of the scores, one a row
+  Vector priors_;
+  std::vector<std::string> labels_;
+};
 
 }  // namespace
 
@@ -86,18 +140,43 @@ Result<std::size_t> transform(const Model& model, const std::string& data_path, 
                               const std::string& out_path, const std::function<void(double)>& progress) {
   const auto projection = projection_of(model);
   if (!projection.ok()) return projection.error();
-  if (same_file(data_path, out_path)) {
-    return usage_error(fmt::format("{}: the scores would replace the data. Choose another output file.", out_path));
-  }
-  auto out = ScoreFile::create(out_path, static_cast<std::size_t>(projection->components.rows()));
+  EIGENVEIL_TRY(check_output(data_path, out_path));
+  auto out = ScoreFile::create(out_path, projection->directions.names);
   if (!out.ok()) return out.error();
-  const auto options = options_for_columns(projection->map.specs(), data_path, source_options);
-  if (!options.ok()) return options.error();
-  auto source = open_source(data_path, *options);
+  auto source = open_rows(*projection, data_path, source_options);
   if (!source.ok()) return source.error();
-  EIGENVEIL_TRY(project(*projection, **source, data_path, *out, progress));
+  const Sink sink = [&](const RowMajorMatrix& scores) { return out->append(scores); };
+  EIGENVEIL_TRY(project(*projection, **source, data_path, sink, progress));
   EIGENVEIL_TRY(out->commit());
   return out->rows();
+}
+
+Result<std::size_t> predict(const Model& model, const std::string& data_path, const SourceOptions& source_options,
+                            const std::string& out_path, const std::function<void(double)>& progress) {
+  const auto projection = projection_of(model);
+  if (!projection.ok()) return projection.error();
+  if (model.manifest["model"] != "fda")
+    return usage_error(fmt::format("a model '{}' has no classes to predict; only fda has",
+                                   model.manifest["model"].get<std::string>()));
+  EIGENVEIL_TRY(check_output(data_path, out_path));
+  if (std::filesystem::path(out_path).extension() != ".csv")
+    return usage_error(fmt::format("{}: predicted labels are written as .csv. Choose a name that ends so.", out_path));
+  auto out = AtomicFile::create(out_path);
+  if (!out.ok()) return out.error();
+  auto source = open_rows(*projection, data_path, source_options);
+  if (!source.ok()) return source.error();
+  const Classifier classifier(model, *projection);
+  std::size_t rows = 0;
+  EIGENVEIL_TRY(out->append("class\n"));
+  const Sink sink = [&](const RowMajorMatrix& scores) {
+    std::string text;
+    for (Eigen::Index i = 0; i < scores.rows(); ++i) text += classifier.label(scores.row(i)) + "\n";
+    rows += static_cast<std::size_t>(scores.rows());
+    return out->append(text);
+  };
+  EIGENVEIL_TRY(project(*projection, **source, data_path, sink, progress));
+  EIGENVEIL_TRY(out->commit());
+  return rows;
 }
 
 }  // namespace eigenveil

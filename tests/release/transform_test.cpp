@@ -228,6 +228,9 @@ TEST(Transform, RefusesAModelThatCannotProject) {
   expect_refusal(refusal(csv, "s.csv", {}, covariance), ErrorCode::kBadInput, {"'components' is missing"});
   model = example_model();
   model.manifest["model"] = "fda";
+  expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'scalings' is missing"});
+  model = example_model();
+  model.manifest["model"] = "another";
   array_of(model, "scale") = Matrix::Ones(3, 1);
   expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'scale' has 3 numbers"});
 }

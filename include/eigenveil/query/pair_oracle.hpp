@@ -28,6 +28,8 @@ class PairOracle {
                                  SecureRandom random);
   /// What `make` would refuse, before anything is charged.
   static Status check(const PrivatePair& pair);
+  /// No answer has a larger sensitivity, in its own lattice units.
+  static Sensitivity largest_sensitivity() { return Sensitivity(0x1p33); }
   ~PairOracle();
   PairOracle(PairOracle&&) = default;
   PairOracle(const PairOracle&) = delete;

@@ -8,12 +8,17 @@
 
 namespace eigenveil {
 
-/// Projects every row of a data file on the components of a model:
-///   score = ((clamp(row) - offset) * scale - mean) . components^T
-/// and writes the scores as .csv (header pc1, pc2, ...) or .npy (rows x components, float64), streamed, to a
-/// temporary file that is renamed at the end. Scores describe single rows: they are not private.
-/// A row with a missing value is an error that names row and column. Returns the number of rows written.
+/// Projects every row of a data file on the directions of a model (components; x_weights and y_weights; scalings; ...):
+///   score = ((clamp(row) - offset) * scale - mean) . directions^T
+/// and writes the scores as .csv (header pc1, pc2, ...; x1, ..., y1, ...; ld1, ...) or .npy (rows x scores, float64),
+/// to a temporary file that is renamed at the end. Scores describe single rows: they are not private. A row with a
+/// missing value is an error that names row and column. Returns the number of rows written.
 Result<std::size_t> transform(const Model& model, const std::string& data_path, const SourceOptions& source_options,
                               const std::string& out_path, const std::function<void(double)>& progress = {});
+
+/// Writes the class that an fda model predicts for every row, as .csv with the header "class": the nearest class mean
+/// among the scores, priors counted in.
+Result<std::size_t> predict(const Model& model, const std::string& data_path, const SourceOptions& source_options,
+                            const std::string& out_path, const std::function<void(double)>& progress = {});
 
 }  // namespace eigenveil

@@ -24,7 +24,7 @@ Views views_of(const RowsShape& shape, const CcaOptions& options) {
 
 NoisyPair pair_of(const Matrix& S, const Views& d, double sigma) {
   NoisyPair pair{S, S, sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
-                 d.x};
+                 false, d.x};
   pair.A.topLeftCorner(d.x, d.x).setZero();
   pair.A.bottomRightCorner(d.y, d.y).setZero();
   pair.B.topRightCorner(d.x, d.y).setZero();

@@ -14,8 +14,8 @@ namespace eigenveil {
 namespace {
 
 // Shares of the work's mu^2. Means enter the directions once, the d x d matrix B through its inverse.
-constexpr double kCountsShare = 0.01;
-constexpr double kSumsShare = 0.24;
+constexpr double kCountsShare = 0.04;
+constexpr double kSumsShare = 0.22;
 
 // What is released of the classes, as averages.
 struct Classes {
@@ -60,10 +60,20 @@ Result<Classes> ask_classes(Oracle& oracle, const PrivacyEvent& counts_event, co
   Matrix sums = summed->value();
   Classes result;
   if (options.merged && *options.merged < options.classes) {
-    result.first = merge_slices(counts.cwiseMax(0), *options.merged);
+    // Fine slices that noise alone would count as many rows of bring nothing but noise into their group.
+    double kept = 0;
+    for (Eigen::Index c = 0; c < counts.size(); ++c) {
+      if (counts[c] >= std::max(1.0, 3 * count_noise)) {
+        ++kept;
+        continue;
+      }
+      counts[c] = 0;
+      sums.col(c).setZero();
+    }
+    result.first = merge_slices(counts, *options.merged);
     sums = merge_columns(sums, result.first);
     counts = merge_columns(counts.transpose(), result.first).transpose();
-    const double width = static_cast<double>(options.classes) / static_cast<double>(result.first.size());
+    const double width = std::max(1.0, kept / static_cast<double>(result.first.size()));
     count_noise *= std::sqrt(width);
     sum_noise *= std::sqrt(width);
   }
@@ -107,7 +117,7 @@ Result<GepResult> solve_once(Oracle& oracle, const PrivacyEvent& event, const Cl
   const Matrix A = classes.between(I);
   const Matrix B = gram->value() / classes.rows - classes.around(options.problem, I);
   const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / classes.rows;
-  return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge},
+  return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
                     options.gep);
 }
 
@@ -129,6 +139,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::si
   };
   FlowOptions flow{.rounds = options.gep.rounds, .step = options.gep.step, .sparsity = options.gep.sparsity};
   flow.literal = options.gep.as_in_paper;
+  flow.semidefinite = true;
   const auto d = static_cast<std::size_t>(classes.mean.size());
   const auto flowed = rayleigh_flow(multiply, random_start(d, options.gep.components), flow);
   if (!flowed) return flowed.error();
@@ -157,14 +168,12 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
   const std::size_t groups = options.merged.value_or(options.classes);
   if (groups < 2 || options.classes < 2) return usage_error(fmt::format("at least two {} are needed", what));
   if (options.gep.components > shape.columns)
-    return bad_input(
-        fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
+    return bad_input(fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
   if (options.gep.components >= groups)
     return usage_error(fmt::format("--components {} is too many: {} {} differ along at most {} directions",
                                    options.gep.components, groups, what, groups - 1));
   if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
-    return usage_error(
-        fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
+    return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
   return {};
 }
 
@@ -200,14 +209,13 @@ Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const C
   const std::size_t first = preparation_events(oracle.shape().adjacency, options.gep.preparation);
   const auto classes = ask_classes(oracle, plan.events[first], plan.events[first + 1], options);
   if (!classes) return classes.error();
-  auto solved = options.gep.noise == GepNoise::kOnce
-                    ? solve_once(oracle, plan.events[first + 2], *classes, options)
-                    : solve_by_flow(oracle, plan, first + 2, *classes, options);
+  auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, plan.events[first + 2], *classes, options)
+                                                     : solve_by_flow(oracle, plan, first + 2, *classes, options);
   if (!solved) return solved.error();
   fix_signs(solved->vectors);
   const Matrix means = (classes->means.colwise() + prepared->mean).transpose();
-  return ClassResult{*solved,         means, classes->weights, classes->mean + prepared->mean, prepared->rows,
-                     classes->empty, classes->first};
+  return ClassResult{*solved,        means,          classes->weights, classes->mean + prepared->mean,
+                     prepared->rows, classes->empty, classes->first};
 }
 
 }  // namespace eigenveil

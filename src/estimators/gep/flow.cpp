@@ -61,11 +61,11 @@ void solve_small_views(Block& block, Eigen::Index dx, double least_b) {
 }
 
 // The norm of the `count` largest entries.
-double leading_norm(const Vector& v, std::optional<std::size_t> count) {
-  if (!count || *count >= static_cast<std::size_t>(v.size())) return v.norm();
+double leading_norm(const Vector& v, std::size_t count) {
+  if (count >= static_cast<std::size_t>(v.size())) return v.norm();
   std::vector<double> squares(v.data(), v.data() + v.size());
   for (double& x : squares) x *= x;
-  const auto middle = squares.begin() + static_cast<std::ptrdiff_t>(*count);
+  const auto middle = squares.begin() + static_cast<std::ptrdiff_t>(count);
   std::nth_element(squares.begin(), middle, squares.end(), std::greater<>());
   return std::sqrt(std::accumulate(squares.begin(), middle, 0.0));
 }
@@ -156,6 +156,7 @@ Matrix random_start(std::size_t d, std::size_t k, std::uint64_t seed) {
 Result<FlowResult> rayleigh_flow(const Multiply& multiply, Matrix V, const FlowOptions& options) {
   if (options.literal) return literal_flow(multiply, std::move(V), options);
   Average average;
+  double largest_a = 0;
   double largest_b = 0;
   double largest_rho = 0;
   std::size_t round = 0;
@@ -169,6 +170,8 @@ Result<FlowResult> rayleigh_flow(const Multiply& multiply, Matrix V, const FlowO
     else
       solve_small(block, options.least_b);
 
+    const auto d = static_cast<std::size_t>(V.rows());
+    const std::size_t kept = 2 * options.sparsity.value_or(d);
     Vector b(block.V.cols());
     Matrix next(block.V.rows(), block.V.cols());
     largest_rho = std::max(largest_rho, block.rho.cwiseAbs().maxCoeff());
@@ -178,15 +181,15 @@ Result<FlowResult> rayleigh_flow(const Multiply& multiply, Matrix V, const FlowO
       block.AV.col(j) /= norm;
       block.BV.col(j) /= norm;
       b[j] = 1 / (norm * norm);
-      const std::optional<std::size_t> kept =
-          options.sparsity ? std::optional<std::size_t>(2 * *options.sparsity) : std::nullopt;
       largest_b = std::max(largest_b, leading_norm(block.BV.col(j), kept));
+      largest_a = std::max(largest_a, leading_norm(block.AV.col(j), kept));
     }
-    const double eta = options.step.value_or(1 / std::max(largest_b, 1e-300));
     for (Eigen::Index j = 0; j < next.cols(); ++j) {
       // v + eta (A v - rho B v) / |rho|
       const double rho = block.rho[j];
       const double scale = std::max({std::fabs(rho), 0.05 * largest_rho, 1e-300});
+      const double swing = options.semidefinite || options.first_view ? 0 : largest_a / scale;
+      const double eta = options.step.value_or(1 / std::max(largest_b + swing, 1e-300));
       next.col(j) = block.V.col(j) + eta * (block.AV.col(j) - rho * block.BV.col(j)) / scale;
     }
     keep_rows(next, options.sparsity);

@@ -24,8 +24,8 @@ Status check(const GepOptions& options) {
     return usage_error("--calibration paper is the paper's flow: use it with --noise each-step");
   if (options.as_in_paper && options.components != 1)
     return usage_error("--calibration paper finds one vector, as the paper does: use --components 1");
-  if (options.as_in_paper && options.preparation.private_mean)
-    return usage_error("--calibration paper has no budget for a mean: use --center range or none");
+  if (options.as_in_paper && (options.preparation.private_mean || options.preparation.private_bound))
+    return usage_error("--calibration paper has no budget for a mean or a row bound: give public ones");
   return {};
 }
 

@@ -49,6 +49,15 @@ Result<GepResult> solve_by_flow(PairOracle& oracle, const PrivacyPlan& plan, con
 
 }  // namespace
 
+Status check(const GepOptions& options, std::size_t columns) {
+  EIGENVEIL_TRY(check(options));
+  if (options.components > columns)
+    return bad_input(fmt::format("--components is {} but the matrices have {} columns", options.components, columns));
+  if (options.sparsity && *options.sparsity > columns)
+    return usage_error(fmt::format("--sparsity is {} but the matrices have {} columns", *options.sparsity, columns));
+  return {};
+}
+
 PrivacyPlan plan_pair(const GepOptions& options) {
   if (options.noise == GepNoise::kOnce) return {{{"matrix a", GaussianEvent{1.0}}, {"matrix b", GaussianEvent{1.0}}}};
   PrivacyPlan plan;
@@ -67,13 +76,7 @@ PrivacyPlan paper_plan_pair(const GepOptions& options, Epsilon epsilon, Delta de
 }
 
 Result<GepResult> fit_pair(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options) {
-  EIGENVEIL_TRY(check(options));
-  if (options.components > oracle.columns())
-    return bad_input(
-        fmt::format("--components is {} but the matrices have {} columns", options.components, oracle.columns()));
-  if (options.sparsity && *options.sparsity > oracle.columns())
-    return usage_error(
-        fmt::format("--sparsity is {} but the matrices have {} columns", *options.sparsity, oracle.columns()));
+  EIGENVEIL_TRY(check(options, oracle.columns()));
   auto solved =
       options.noise == GepNoise::kOnce ? solve_once(oracle, plan, options) : solve_by_flow(oracle, plan, options);
   if (!solved) return solved.error();

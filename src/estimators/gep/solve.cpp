@@ -88,6 +88,7 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
   };
   FlowOptions flow{.rounds = 300, .step = options.step, .sparsity = s};
   flow.first_view = pair.first_view;
+  flow.semidefinite = pair.semidefinite;
   flow.least_b = few;
   flow.average = false;
   flow.tolerance = 1e-10;

@@ -8,6 +8,8 @@ namespace eigenveil {
 // A v = lambda B v for two given matrices. once: both are released whole. each step: two products a round; with the
 // paper's noise this is its algorithm 1 (algorithm 3 with a sparsity), whatever the model behind the matrices.
 
+Status check(const GepOptions& options, std::size_t columns);
+
 /// Every answer `fit_pair` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_pair(const GepOptions& options);
 

@@ -1,0 +1,48 @@
+#include "eigenveil/job/cca.hpp"
+
+#include "gep_flags.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct CcaFlags {
+  FitFlags fit;
+  std::vector<std::string> x_columns;
+  std::vector<std::string> y_columns;
+};
+
+int run(const CcaFlags& flags) {
+  auto fit = flags.fit.job();
+  if (!fit) return fail(fit.error());
+  const CcaJob job{*std::move(fit), flags.x_columns, flags.y_columns};
+  auto outcome = [&] {
+    Terminal terminal(flags.fit.output.quiet);
+    return run_cca(job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+}
+
+}  // namespace
+
+Command cca_command(CLI::App& program) {
+  auto* app = program.add_subcommand("cca", "Private canonical correlations of two groups of columns");
+  auto flags = std::make_shared<CcaFlags>();
+  for (auto [option, list, view] :
+       {std::tuple{"--x-columns", &flags->x_columns, "first"}, std::tuple{"--y-columns", &flags->y_columns, "second"}})
+    app->add_option(option, *list,
+                    fmt::format("Columns of the {} view, by name, position or range: a,b,c or 1-50", view))
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->required();
+  flags->fit.add_to(*app);
+  app->footer(
+      "\nExample:\n  eigenveil cca rows.npy --x-columns 1-50 --y-columns 51-80 --row-bound 10 --components 2 --epsilon "
+      "1 "
+      "--delta 1e-6\n"
+      "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace eigenveil::app

@@ -1,0 +1,46 @@
+#include "eigenveil/job/classes.hpp"
+#include "gep_flags.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct FdaFlags {
+  FitFlags fit;
+  std::string label;
+  std::string classes;
+  std::string unlisted = "error";
+};
+
+int run(const FdaFlags& flags) {
+  auto fit = flags.fit.job();
+  if (!fit) return fail(fit.error());
+  const FdaJob job{*std::move(fit), flags.label, split_text(flags.classes, '|'), flags.unlisted == "drop"};
+  auto outcome = [&] {
+    Terminal terminal(flags.fit.output.quiet);
+    return run_fda(job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+}
+
+}  // namespace
+
+Command fda_command(CLI::App& program) {
+  auto* app = program.add_subcommand("fda", "Private discriminant directions of labelled rows (alias: lda)");
+  app->alias("lda");
+  auto flags = std::make_shared<FdaFlags>();
+  flags->fit.add_to(*app);
+  app->add_option("--label", flags->label, "Column that holds the class; it is no feature")->required();
+  app->add_option("--classes", flags->classes, "Public list of the labels, A|B|C; default: the schema's");
+  app->add_option("--unlisted", flags->unlisted, "A row with another label: error, or drop (it counts as zero)")
+      ->check(CLI::IsMember({"error", "drop"}))
+      ->capture_default_str();
+  app->footer(
+      "\nExample:\n  eigenveil fda iris.csv --label species --classes 'setosa|versicolor|virginica' --range 0:8 "
+      "--components 2 --epsilon 1 --delta 1e-6\n"
+      "  eigenveil transform model.npz iris.csv --predict --out labels.csv");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace eigenveil::app

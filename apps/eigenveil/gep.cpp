@@ -1,0 +1,68 @@
+#include "eigenveil/job/pair.hpp"
+#include "gep_flags.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct PairFlags {
+  std::string matrix_a;
+  std::string matrix_b;
+  double sensitivity_a = 0;
+  double sensitivity_b = 0;
+  std::size_t rows = 0;
+  GepFlags gep;
+  PrivacyFlags privacy;
+  OutputFlags output;
+  RunFlags run;
+};
+
+Result<PairJob> job_from(const PairFlags& flags) {
+  const auto privacy = flags.privacy.options();
+  if (!privacy) return privacy.error();
+  const auto run = flags.run.options();
+  if (!run) return run.error();
+  const auto report = flags.output.report_options();
+  if (!report) return report.error();
+  const auto choices = flags.gep.choices();
+  if (!choices) return choices.error();
+  return PairJob{flags.matrix_a, flags.matrix_b, flags.sensitivity_a, flags.sensitivity_b, flags.rows, *privacy,
+                 *run,           *choices,       flags.output.out,    flags.output.report, *report};
+}
+
+int run(const PairFlags& flags) {
+  const auto job = job_from(flags);
+  if (!job) return fail(job.error());
+  auto outcome = [&] {
+    Terminal terminal(flags.output.quiet);
+    return run_pair(*job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_fit(*outcome, job->out, job->report, flags.output);
+}
+
+}  // namespace
+
+Command gep_command(CLI::App& program) {
+  auto* app = program.add_subcommand("gep", "Private solutions of A v = lambda B v for two matrices of your own");
+  auto flags = std::make_shared<PairFlags>();
+  app->add_option("--matrix-a", flags->matrix_a, "Symmetric matrix A: NPY or CSV without a header")->required();
+  app->add_option("--matrix-b", flags->matrix_b, "Symmetric matrix B, positive definite but for noise")->required();
+  app->add_option("--sensitivity-a", flags->sensitivity_a,
+                  "How far replacing one row can move A as it is given, in Frobenius norm")
+      ->required();
+  app->add_option("--sensitivity-b", flags->sensitivity_b, "The same of B")->required();
+  app->add_option("--rows", flags->rows, "Public number of rows behind the matrices, for the record")->required();
+  flags->gep.add_to(*app);
+  flags->privacy.add_to(*app);
+  flags->output.add_to(*app);
+  flags->run.add_to(*app);
+  app->footer(
+      "\nExample, A and B averages over 10,000 rows of norm at most 1:\n  eigenveil gep --matrix-a A.npy --matrix-b "
+      "B.npy "
+      "--sensitivity-a 1.42e-4 --sensitivity-b 1.42e-4 --rows 10000 --components 1 --epsilon 1 --delta 1e-6\n"
+      "The guarantee is as good as the two sensitivities.");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace eigenveil::app

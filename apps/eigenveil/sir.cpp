@@ -1,0 +1,78 @@
+#include "eigenveil/job/classes.hpp"
+#include "gep_flags.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct SirFlags {
+  FitFlags fit;
+  std::string response;
+  std::string response_range;
+  std::string slices = "10";
+  std::string cuts;
+};
+
+Result<Slices> slices_from(const SirFlags& flags) {
+  Slices slices;
+  if (!flags.cuts.empty()) {
+    for (const std::string& cut : split_text(flags.cuts, ',')) {
+      const auto value = number_from_text(cut, "--cuts");
+      if (!value) return value.error();
+      slices.cuts.push_back(*value);
+    }
+    return slices;
+  }
+  constexpr std::string_view kPrivate = "private:";
+  slices.private_cuts = flags.slices.starts_with(kPrivate);
+  const auto count =
+      number_from_text(slices.private_cuts ? flags.slices.substr(kPrivate.size()) : flags.slices, "--slices");
+  if (!count || *count != std::floor(*count) || *count < 0 || *count > 1e9)
+    return usage_error(fmt::format("--slices must be a number such as 10, or private:10, but is '{}'", flags.slices));
+  slices.count = static_cast<std::size_t>(*count);
+  return slices;
+}
+
+int run(const SirFlags& flags) {
+  auto fit = flags.fit.job();
+  if (!fit) return fail(fit.error());
+  const auto slices = slices_from(flags);
+  if (!slices) return fail(slices.error());
+  SirJob job{*std::move(fit), flags.response, *slices, {}};
+  if (!flags.response_range.empty()) {
+    const auto range = range_from_text(flags.response_range, "--response-range");
+    if (!range) return fail(range.error());
+    job.response_range = *range;
+  }
+  auto outcome = [&] {
+    Terminal terminal(flags.fit.output.quiet);
+    return run_sir(job, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+}
+
+}  // namespace
+
+Command sir_command(CLI::App& program) {
+  auto* app = program.add_subcommand("sir", "Private sliced inverse regression: directions that explain a response");
+  auto flags = std::make_shared<SirFlags>();
+  flags->fit.add_to(*app);
+  app->add_option("--response", flags->response, "Column to explain; it is no feature")->required();
+  auto* slices =
+      app->add_option(
+             "--slices", flags->slices,
+             "Slices of equal width of the response's public range; private:10 makes ten of about equal counts")
+          ->capture_default_str();
+  app->add_option("--cuts", flags->cuts, "Public cut points of the response instead, ascending: 1,2,3")
+      ->excludes(slices);
+  app->add_option("--response-range", flags->response_range,
+                  "Public range LO:HI of the response; default: the schema's");
+  app->footer(
+      "\nExample:\n  eigenveil sir rows.csv --response y --response-range 0:100 --slices 10 --range -5:5 --components "
+      "2 "
+      "--epsilon 1 --delta 1e-6");
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace eigenveil::app

@@ -1,0 +1,275 @@
+#pragma once
+
+// The experiments of paper 004 on Dota2 and Covertype: the first d columns, rows of the first n, epsilon 1/8 .. 4,
+// delta = n^-1.1, 15 rounds, one vector, error 1 - |cos| against the solution without noise. Rows are bounded by a
+// public bound, the longest row that the columns' ranges allow, not by the longest one in the data.
+//   once       our default: sums released once, solved exactly
+//   each-step  the flow through products (PCA: the power method), noise calibrated to the same budget
+//   paper      the paper's flow and noise on the same matrices, with its constants C_1, C_2 and steps
+
+#include <zip.h>
+#include <zlib.h>
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "eigenveil/estimators/gep/cca.hpp"
+#include "eigenveil/estimators/gep/classes.hpp"
+#include "eigenveil/estimators/gep/pair.hpp"
+#include "eigenveil/estimators/gep/solve.hpp"
+#include "eigenveil/estimators/pca/gram.hpp"
+#include "eigenveil/estimators/pca/power.hpp"
+#include "lines.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace eigenveil::bench {
+
+struct Table {
+  std::string name;
+  RowMajorMatrix rows;       ///< features mapped onto [-1, 1] by their public ranges
+  std::vector<int> classes;  ///< 0 or 1
+};
+
+enum class Problem { kPca, kCca, kFda };
+inline const char* name(Problem problem) {
+  return problem == Problem::kPca ? "PCA" : problem == Problem::kCca ? "CCA" : "FDA";
+}
+
+inline Table parse(const std::string& name, const std::string& text, std::size_t skip, bool label_first) {
+  std::vector<double> numbers;
+  std::size_t width = 0;
+  std::istringstream lines(text);
+  std::string line;
+  for (std::size_t i = 0; std::getline(lines, line); ++i) {
+    if (i < skip || line.empty()) continue;
+    std::size_t count = 0;
+    const char* at = line.c_str();
+    for (char* end = nullptr;; at = end + 1) {
+      numbers.push_back(std::strtod(at, &end));
+      ++count;
+      if (*end != ',') break;
+    }
+    width = count;
+  }
+  const auto columns = static_cast<Eigen::Index>(width);
+  const auto all =
+      Eigen::Map<RowMajorMatrix>(numbers.data(), static_cast<Eigen::Index>(numbers.size()) / columns, columns);
+  Table table{name, label_first ? all.rightCols(columns - 1) : all.leftCols(columns - 1), {}};
+  for (Eigen::Index i = 0; i < all.rows(); ++i) {
+    const double label = label_first ? all(i, 0) : all(i, columns - 1);
+    table.classes.push_back(label_first ? (label > 0 ? 1 : 0) : (label == 2 ? 1 : 0));
+  }
+  return table;
+}
+
+/// label in {-1, 1}; cluster id, mode and type of the game; heroes in {-1, 0, 1}
+inline std::optional<Table> dota2() {
+  const std::string path = test::shared_data("dota2Dataset.zip");
+  if (path.empty()) return std::nullopt;
+  int failure = 0;
+  zip_t* archive = zip_open(path.c_str(), ZIP_RDONLY, &failure);
+  if (archive == nullptr) return std::nullopt;
+  zip_stat_t facts;
+  zip_stat(archive, "dota2Train.csv", 0, &facts);
+  std::string text(facts.size, '\0');
+  zip_file_t* member = zip_fopen(archive, "dota2Train.csv", 0);
+  zip_fread(member, text.data(), text.size());
+  zip_fclose(member);
+  zip_close(archive);
+  Table table = parse("Dota2", text, 0, true);
+  // public ranges of the first three columns: 0:300, 0:10, 0:4
+  table.rows.col(0) = table.rows.col(0).array() / 150 - 1;
+  table.rows.col(1) = table.rows.col(1).array() / 5 - 1;
+  table.rows.col(2) = table.rows.col(2).array() / 2 - 1;
+  return table;
+}
+
+/// columns in [0, 1]; class 2 against the others, so that there are two
+inline std::optional<Table> covertype() {
+  const std::string path = test::shared_data("covertype-93k.csv.gz");
+  if (path.empty()) return std::nullopt;
+  gzFile file = gzopen(path.c_str(), "rb");
+  std::string text;
+  std::vector<char> block(1 << 20);
+  for (int got = 0; (got = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0;)
+    text.append(block.data(), static_cast<std::size_t>(got));
+  gzclose(file);
+  Table table = parse("Covertype", text, 1, false);
+  table.rows = 2 * table.rows.array() - 1;
+  return table;
+}
+
+struct Case {
+  Problem problem;
+  Eigen::Index n;
+  Eigen::Index d;
+  std::optional<std::size_t> sparsity;
+};
+
+/// The matrices of a case as averages, rows of norm at most 1.
+struct Exact {
+  Matrix A;
+  Matrix B;
+  double C1;
+  double C2;
+  double step;
+};
+
+inline Exact exact_pair(const RowMajorMatrix& rows, const std::vector<int>& classes, Problem problem) {
+  const auto n = static_cast<double>(rows.rows());
+  const Eigen::Index d = rows.cols();
+  const Vector mean = rows.colwise().mean();
+  const Matrix S = rows.transpose() * rows / n - mean * mean.transpose();
+  if (problem == Problem::kPca) return {S, Matrix::Identity(d, d), 1, 1, 1};
+  if (problem == Problem::kCca) {
+    Exact pair{S, S, 12, 12, 0.1};
+    const Eigen::Index x = d / 2;
+    pair.A.topLeftCorner(x, x).setZero();
+    pair.A.bottomRightCorner(d - x, d - x).setZero();
+    pair.B.topRightCorner(x, d - x).setZero();
+    pair.B.bottomLeftCorner(d - x, x).setZero();
+    return pair;
+  }
+  Matrix between = Matrix::Zero(d, d);
+  for (int c = 0; c < 2; ++c) {
+    Vector sum = Vector::Zero(d);
+    double count = 0;
+    for (Eigen::Index i = 0; i < rows.rows(); ++i)
+      if (classes[static_cast<std::size_t>(i)] == c) {
+        sum += rows.row(i).transpose();
+        ++count;
+      }
+    if (count > 0) between += count / n * (sum / count - mean) * (sum / count - mean).transpose();
+  }
+  return {between, S - between, 4, 7, 1};
+}
+
+/// One experiment: rows on the lattice, the matrices without noise and their solution.
+class Experiment {
+ public:
+  Experiment(const Table& table, const Case& one)
+      : case_(one),
+        n_(std::min(one.n, table.rows.rows())),
+        rows_(bounded(table, one, n_)),
+        pair_(exact_pair(normed(table, one, n_), table.classes, one.problem)) {
+    const std::optional<Eigen::Index> view = one.problem == Problem::kCca ? std::optional(one.d / 2) : std::nullopt;
+    const auto solved = solve_pair({pair_.A, pair_.B, 0, 0, 0, one.problem != Problem::kCca, view},
+                                   {.components = 1, .sparsity = one.sparsity});
+    truth_ = solved->vectors.col(0);
+  }
+
+  Errors at(double epsilon_value, int seeds) const {
+    const Epsilon epsilon = *Epsilon::of(epsilon_value);
+    const Delta delta = *Delta::of(std::pow(static_cast<double>(n_), -1.1));
+    Errors errors;
+    for (int seed = 0; seed < seeds; ++seed) {
+      const auto key = static_cast<std::uint64_t>(seed);
+      errors.once += error(ours(GepNoise::kOnce, epsilon, delta, key)) / seeds;
+      errors.each_step += error(ours(GepNoise::kEachStep, epsilon, delta, key)) / seeds;
+      errors.paper += error(paper(epsilon, delta, key)) / seeds;
+    }
+    return errors;
+  }
+
+ private:
+  static RowMajorMatrix normed(const Table& table, const Case& one, Eigen::Index n) {
+    return table.rows.topLeftCorner(n, one.d) / std::sqrt(static_cast<double>(one.d));
+  }
+  static BoundedRows bounded(const Table& table, const Case& one, Eigen::Index n) {
+    return test::bound_classed(normed(table, one, n), table.classes, 1);
+  }
+  double error(const Vector& v) const { return test::misalignment(v, truth_); }
+  LocalOracle oracle(const PrivacyPlan& plan, std::uint64_t key) const {
+    return {rows_, Adjacency::kReplaceOne, reserve_without_ledger(plan), SecureRandom::insecure(key)};
+  }
+
+  Vector ours(GepNoise noise, Epsilon epsilon, Delta delta, std::uint64_t key) const {
+    GepOptions gep{.components = 1, .noise = noise, .sparsity = case_.sparsity};
+    gep.preparation = {.private_mean = case_.problem != Problem::kFda};
+    if (case_.problem == Problem::kPca) {
+      const PcaOptions options{.components = 1, .preparation = gep.preparation, .sparsity = case_.sparsity};
+      // with B = I and eta = 1 the flow is the power method
+      const PowerOptions power{.rounds = 15, .filter = RowFilter::kOff};
+      const bool once = noise == GepNoise::kOnce;
+      const auto plan = calibrate(
+          once ? plan_gram(Adjacency::kReplaceOne, options) : plan_power(Adjacency::kReplaceOne, options, power),
+          epsilon, delta);
+      auto answers = oracle(*plan, key);
+      return (once ? fit_gram(answers, *plan, options) : fit_power(answers, *plan, options, power))->components.col(0);
+    }
+    if (case_.problem == Problem::kCca) {
+      const CcaOptions options{gep, static_cast<std::size_t>(case_.d / 2)};
+      const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), epsilon, delta);
+      auto answers = oracle(*plan, key);
+      const auto fit = fit_cca(answers, *plan, options);
+      return test::stacked(fit->x_weights.col(0), fit->y_weights.col(0));
+    }
+    const ClassOptions options{gep, ClassProblem::kFisher, 2};
+    const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), epsilon, delta);
+    auto answers = oracle(*plan, key);
+    return fit_classes(answers, *plan, options)->solution.vectors.col(0);
+  }
+
+  Vector paper(Epsilon epsilon, Delta delta, std::uint64_t key) const {
+    GepOptions literal{.components = 1, .noise = GepNoise::kEachStep, .sparsity = case_.sparsity, .step = pair_.step};
+    literal.as_in_paper = true;
+    const PrivacyPlan plan = paper_plan_pair(literal, epsilon, delta);
+    const auto n = static_cast<double>(n_);
+    // PCA has a known B = I: no noise there
+    const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;
+    auto answers = PairOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
+                                    SecureRandom::insecure(key));
+    return fit_pair(*answers, plan, literal)->vectors.col(0);
+  }
+
+  Case case_;
+  Eigen::Index n_;
+  BoundedRows rows_;
+  Exact pair_;
+  Vector truth_;
+};
+
+inline void run_table(const Table& table, bool covertype_sizes, int seeds, const std::string& folder) {
+  const double epsilons[] = {0.125, 0.25, 0.5, 1, 2, 4};
+  const auto width = table.rows.cols();
+  for (const Problem problem : {Problem::kPca, Problem::kCca, Problem::kFda}) {
+    std::vector<Eigen::Index> sizes = {30000, 50000, 70000, 90000};
+    if (problem == Problem::kCca)
+      sizes = covertype_sizes ? std::vector<Eigen::Index>{1500, 2900, 4300, 5700}
+                              : std::vector<Eigen::Index>{3000, 5000, 7000, 9000};
+    const Eigen::Index low = problem == Problem::kPca ? 20 : problem == Problem::kCca ? 30 : 10;
+    std::vector<std::pair<std::string, Case>> cases;
+    for (const Eigen::Index n : sizes) cases.push_back({"low-dimensional", {problem, n, low, {}}});
+    for (const Eigen::Index n : sizes) cases.push_back({"sparse", {problem, n, width, 30}});
+    for (const std::size_t s : {10, 20, 40, 50}) cases.push_back({"sparse", {problem, sizes.back(), width, s}});
+    std::vector<LineChart> charts;
+    print_head(fmt::format("{} {}, at epsilon 1", table.name, name(problem)).c_str());
+    for (const auto& [kind, one] : cases) {
+      std::map<double, Errors> by_epsilon;
+      const Experiment experiment(table, one);
+      for (const double epsilon : epsilons) by_epsilon[epsilon] = experiment.at(epsilon, seeds);
+      const std::string title = fmt::format("{} {} {}: n = {}, d = {}{}", table.name, name(problem), kind, one.n, one.d,
+                                            one.sparsity ? fmt::format(", s = {}", *one.sparsity) : "");
+      charts.push_back(chart(title, by_epsilon));
+      print_row(fmt::format("{}, n = {}{}", kind, one.n, one.sparsity ? fmt::format(", s = {}", *one.sparsity) : ""),
+                by_epsilon[1]);
+    }
+    const std::string file = fmt::format("{}/{}-{}.svg", folder, table.name, name(problem));
+    if (write_text_file(file, line_charts_svg(charts)).ok()) fmt::print("  all epsilons: {}\n", file);
+  }
+}
+
+inline void paper_experiments(int seeds, const std::string& folder) {
+  if (const auto table = dota2())
+    run_table(*table, false, seeds, folder);
+  else
+    fmt::print("\nDota2: SKIPPED, dota2Dataset.zip is not in ../shared/data or $EIGENVEIL_DATA\n");
+  if (const auto table = covertype())
+    run_table(*table, true, seeds, folder);
+  else
+    fmt::print("\nCovertype: SKIPPED, covertype-93k.csv.gz is not in ../shared/data or $EIGENVEIL_DATA\n");
+}
+
+}  // namespace eigenveil::bench

@@ -1,0 +1,107 @@
+#include "eigenveil/linalg/generalized.hpp"
+
+#include <gtest/gtest.h>
+#include <lapacke.h>
+
+#include "eigenveil/linalg/fantope.hpp"
+#include "tests/support/fit.hpp"
+
+namespace eigenveil {
+namespace {
+
+struct Pair {
+  Matrix A;
+  Matrix B;
+};
+
+// A symmetric and indefinite, B positive definite with condition number about `condition`.
+Pair random_pair(std::mt19937_64& random, Eigen::Index d, double condition) {
+  const Matrix S = test::normal_matrix(random, d, d);
+  const Matrix Q = Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, d)).householderQ();
+  const Vector scales = Vector::LinSpaced(d, 1.0 / condition, 1.0);
+  return {(S + S.transpose()) / std::sqrt(static_cast<double>(8 * d)), Q * scales.asDiagonal() * Q.transpose()};
+}
+
+struct Size {
+  Eigen::Index d;
+  std::size_t k;
+};
+
+class TopGeneralized : public ::testing::TestWithParam<Size> {};
+
+TEST_P(TopGeneralized, AgreesWithDsygvd) {
+  const auto [d, k] = GetParam();
+  std::mt19937_64 random(static_cast<std::uint64_t>(d));
+  const Pair pair = random_pair(random, d, 50);
+  const auto found = top_generalized_eigenpairs(pair.A, pair.B, k);
+  ASSERT_TRUE(found.ok());
+
+  Matrix vectors = pair.A;
+  Matrix B = pair.B;
+  Vector values(d);
+  const auto size = static_cast<lapack_int>(d);
+  ASSERT_EQ(LAPACKE_dsygvd(LAPACK_COL_MAJOR, 1, 'V', 'L', size, vectors.data(), size, B.data(), size, values.data()), 0);
+  const auto top = static_cast<Eigen::Index>(k);
+  EXPECT_LT((found->values - values.tail(top).reverse()).cwiseAbs().maxCoeff(), 1e-8);
+  // ||A V - B V Lambda|| and V^T B V = I, not the digits
+  EXPECT_LT((pair.A * found->vectors - pair.B * found->vectors * found->values.asDiagonal()).norm(), 1e-8);
+  EXPECT_LT((found->vectors.transpose() * pair.B * found->vectors - Matrix::Identity(top, top)).norm(), 1e-8);
+}
+
+INSTANTIATE_TEST_SUITE_P(Generalized, TopGeneralized,
+                         ::testing::Values(Size{1, 1}, Size{7, 7}, Size{40, 3}, Size{450, 4}));
+
+TEST(Generalized, RefusesAMatrixThatIsNotPositiveDefinite) {
+  Matrix B = Matrix::Identity(3, 3);
+  B(2, 2) = -1;
+  EXPECT_FALSE(top_generalized_eigenpairs(Matrix::Identity(3, 3), B, 1).ok());
+  EXPECT_FALSE(solve_fantope(Matrix::Identity(3, 3), B, {}).ok());
+}
+
+TEST(Generalized, ExtremeEigenvaluesAreThoseOfADiagonal) {
+  Vector diagonal(4);
+  diagonal << -3, 1, 2, 5;
+  const auto found = extreme_eigenvalues(diagonal.asDiagonal());
+  ASSERT_TRUE(found.ok());
+  EXPECT_NEAR(found->smallest, -3, 1e-12);
+  EXPECT_NEAR(found->largest, 5, 1e-12);
+}
+
+TEST(Fantope, ProjectionIsFeasibleAndClosest) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    const Vector w = 2 * test::normal_matrix(random, 6, 1).col(0);
+    const double K = 1 + i % 3;
+    const Vector h = project_capped_simplex(w, K);
+    EXPECT_GE(h.minCoeff(), 0);
+    EXPECT_LE(h.maxCoeff(), 1);
+    EXPECT_LE(h.sum(), K + 1e-9);
+    // no feasible point is closer: <w - h, z - h> <= 0
+    for (int j = 0; j < 20; ++j) {
+      Vector z = test::normal_matrix(random, 6, 1).col(0).cwiseAbs().cwiseMin(1);
+      if (z.sum() > K) z *= K / z.sum();
+      EXPECT_LE((w - h).dot(z - h), 1e-9);
+    }
+  }
+}
+
+TEST(Fantope, AdmmConvergesOnRandomPairs) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    std::mt19937_64 random(seed);
+    const Pair pair = random_pair(random, 12, 4);
+    FantopeOptions options{.components = 1 + seed % 3};
+    options.penalty = seed % 2 == 0 ? 0 : 0.02;
+    const auto solved = solve_fantope(pair.A, pair.B, options);
+    ASSERT_TRUE(solved.ok());
+    EXPECT_TRUE(solved->converged) << seed;
+    EXPECT_LT(solved->primal_residual, 2e-6);
+    EXPECT_LT(solved->dual_residual, 2e-6);
+    if (options.penalty > 0) continue;
+    // Without a penalty the optimum is the sum of the K largest (positive) generalized eigenvalues.
+    const auto top = top_generalized_eigenpairs(pair.A, pair.B, options.components);
+    EXPECT_NEAR((pair.A * solved->P).trace(), top->values.cwiseMax(0).sum(), 1e-4) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace eigenveil
