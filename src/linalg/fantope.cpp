@@ -40,10 +40,9 @@ Result<FantopeSolution> solve_fantope(const Matrix& A, const Matrix& B, const Fa
   if (!(of_b.eigenvalues().minCoeff() > 0))
     return internal_error("the matrix B of a generalized eigenproblem is not positive definite");
   // Scaled so that ||A|| = ||B|| = 1; P scales by b.
-  const double a = std::max(A.cwiseAbs().maxCoeff(), Eigen::SelfAdjointEigenSolver<Matrix>(A, Eigen::EigenvaluesOnly)
-                                                         .eigenvalues()
-                                                         .cwiseAbs()
-                                                         .maxCoeff());
+  const double a =
+      std::max(A.cwiseAbs().maxCoeff(),
+               Eigen::SelfAdjointEigenSolver<Matrix>(A, Eigen::EigenvaluesOnly).eigenvalues().cwiseAbs().maxCoeff());
   if (!(a > 0)) return internal_error("the matrix A of a generalized eigenproblem is zero");
   const Matrix M = (of_b.operatorSqrt() / std::sqrt(b)).eval();
   const Matrix A1 = A / a;

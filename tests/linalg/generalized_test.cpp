@@ -40,7 +40,8 @@ TEST_P(TopGeneralized, AgreesWithDsygvd) {
   Matrix B = pair.B;
   Vector values(d);
   const auto size = static_cast<lapack_int>(d);
-  ASSERT_EQ(LAPACKE_dsygvd(LAPACK_COL_MAJOR, 1, 'V', 'L', size, vectors.data(), size, B.data(), size, values.data()), 0);
+  ASSERT_EQ(LAPACKE_dsygvd(LAPACK_COL_MAJOR, 1, 'V', 'L', size, vectors.data(), size, B.data(), size, values.data()),
+            0);
   const auto top = static_cast<Eigen::Index>(k);
   EXPECT_LT((found->values - values.tail(top).reverse()).cwiseAbs().maxCoeff(), 1e-8);
   // ||A V - B V Lambda|| and V^T B V = I, not the digits

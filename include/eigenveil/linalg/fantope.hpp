@@ -8,9 +8,9 @@ namespace eigenveil {
 //   minimise -tr(A P) + phi ||P||_1,1   over P with 0 <= B^1/2 P B^1/2 <= I and trace at most K.
 
 struct FantopeOptions {
-  std::size_t components = 1;      ///< K
-  double penalty = 0;              ///< phi: of every entry's magnitude
-  double tolerance = 1e-6;         ///< of both residuals, relative to sqrt(K)
+  std::size_t components = 1;  ///< K
+  double penalty = 0;          ///< phi: of every entry's magnitude
+  double tolerance = 1e-6;     ///< of both residuals, relative to sqrt(K)
   std::size_t most_rounds = 20000;
 };
 
@@ -25,7 +25,8 @@ struct FantopeSolution {
 /// Linearised ADMM. A and B symmetric, B positive definite.
 Result<FantopeSolution> solve_fantope(const Matrix& A, const Matrix& B, const FantopeOptions& options);
 
-/// The closest point of {h : 0 <= h_i <= 1, sum h_i <= K}: min(1, max(w_i - gamma, 0)) with the smallest such gamma >= 0.
+/// The closest point of {h : 0 <= h_i <= 1, sum h_i <= K}: min(1, max(w_i - gamma, 0)) with the smallest such gamma >=
+/// 0.
 Vector project_capped_simplex(const Vector& w, double K);
 
 }  // namespace eigenveil

@@ -12,7 +12,8 @@ std::string_view name(GepTask task);
 /// A guess of what the rows are like, from public knowledge alone: Gaussian rows with unit variances and
 ///   cca  `components` pairs of directions with correlation `signal`, everything else independent
 ///   fda  `classes` classes whose means lie `signal` deviations apart
-///   sir  a response whose share `signal` (of its variance) is explained by one direction, cut into `classes` equal slices
+///   sir  a response whose share `signal` (of its variance) is explained by one direction, cut into `classes` equal
+///   slices
 struct GepModel {
   GepTask task;
   std::size_t rows;     ///< n
@@ -48,7 +49,8 @@ class GepSample {
   GepSample(GepModel model, BoundedRows rows) : model_(model), rows_(std::move(rows)) {}
   Result<PrivacyPlan> plan(GepNoise noise, const Budget& budget) const;
   /// Orthonormal bases of the directions, one a view.
-  Result<std::vector<Matrix>> fit(GepNoise noise, const PrivacyPlan& plan, Adjacency adjacency, std::uint64_t seed) const;
+  Result<std::vector<Matrix>> fit(GepNoise noise, const PrivacyPlan& plan, Adjacency adjacency,
+                                  std::uint64_t seed) const;
 
   GepModel model_;
   BoundedRows rows_;

@@ -23,8 +23,9 @@ Views views_of(const RowsShape& shape, const CcaOptions& options) {
 }
 
 NoisyPair pair_of(const Matrix& S, const Views& d, double sigma) {
-  NoisyPair pair{S, S, sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
-                 false, d.x};
+  NoisyPair pair{
+      S,     S,  sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
+      false, d.x};
   pair.A.topLeftCorner(d.x, d.x).setZero();
   pair.A.bottomRightCorner(d.y, d.y).setZero();
   pair.B.topRightCorner(d.x, d.y).setZero();
@@ -112,7 +113,8 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::si
   flow.literal = options.as_in_paper;
   if (flow.literal && !flow.step) flow.step = 0.1;  // as in the paper's experiments
   flow.first_view = d.x;
-  const auto flowed = rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow);
+  const auto flowed =
+      rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow);
   if (!flowed) return flowed.error();
   return GepResult{flowed->values, flowed->V, ridge, 0, {}};
 }
@@ -125,10 +127,11 @@ Status check(const RowsShape& shape, const CcaOptions& options) {
     return usage_error("canonical correlations need at least one column in each view");
   const std::size_t most = std::min(options.x_columns, shape.columns - options.x_columns);
   if (options.gep.components > most)
-    return bad_input(fmt::format("--components is {} but the smaller view has {} columns", options.gep.components, most));
+    return bad_input(
+        fmt::format("--components is {} but the smaller view has {} columns", options.gep.components, most));
   if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
-    return usage_error(fmt::format("--sparsity is {} but the two views have {} columns", *options.gep.sparsity,
-                                   shape.columns));
+    return usage_error(
+        fmt::format("--sparsity is {} but the two views have {} columns", *options.gep.sparsity, shape.columns));
   return {};
 }
 

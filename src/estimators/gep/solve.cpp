@@ -24,14 +24,16 @@ Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> gi
   const auto d = static_cast<double>(B.rows());
   const auto extremes = extreme_eigenvalues(B);
   if (!extremes) return extremes.error();
-  // A symmetric noise matrix has its spectrum within 2 sigma sqrt(d) (Wigner); without noise B must still be invertible.
+  // A symmetric noise matrix has its spectrum within 2 sigma sqrt(d) (Wigner); without noise B must still be
+  // invertible.
   const double edge = 2 * sigma * std::sqrt(d);
   const double least = std::max({edge, 1e-10 * std::max(extremes->largest, -extremes->smallest), 1e-300});
   Ridged result{B, given.value_or(std::max(0.0, least - extremes->smallest)), extremes->smallest, edge};
   if (given && !(extremes->smallest + *given > 0))
-    return usage_error(fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
-                                   "than {:.3g}, or leave --ridge away",
-                                   *given, extremes->smallest, -extremes->smallest));
+    return usage_error(
+        fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
+                    "than {:.3g}, or leave --ridge away",
+                    *given, extremes->smallest, -extremes->smallest));
   result.B.diagonal().array() += result.ridge;
   return result;
 }
@@ -40,9 +42,10 @@ std::vector<std::string> ridge_notes(const Ridged& ridged, bool given) {
   if (!(ridged.ridge > 0)) return {};
   if (given) return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge)};
   if (ridged.edge > 0)
-    return {fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
-                        "alone moves eigenvalues by up to {:.3g}.",
-                        ridged.ridge, ridged.smallest, ridged.edge)};
+    return {
+        fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
+                    "alone moves eigenvalues by up to {:.3g}.",
+                    ridged.ridge, ridged.smallest, ridged.edge)};
   return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge)};
 }
 
@@ -116,9 +119,10 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
 Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std::size_t components) {
   constexpr Eigen::Index kMost = 300;
   if (A.rows() > kMost)
-    return usage_error(fmt::format("--init admm takes at most {} columns (each of its rounds costs their cube), but "
-                                   "there are {}: leave --init away",
-                                   kMost, A.rows()));
+    return usage_error(
+        fmt::format("--init admm takes at most {} columns (each of its rounds costs their cube), but "
+                    "there are {}: leave --init away",
+                    kMost, A.rows()));
   FantopeOptions options{.components = components};
   options.penalty = sigma_a * std::sqrt(2 * std::log(static_cast<double>(A.rows()) + 1));
   options.most_rounds = 5000;

@@ -127,7 +127,8 @@ TEST(Flow, ABlockFindsSeveralVectors) {
 }
 
 // A pair with s columns that matter, and how it looks through noise.
-NoisyPair planted(std::mt19937_64& random, Eigen::Index d, Eigen::Index s, double noise, std::set<Eigen::Index>& support) {
+NoisyPair planted(std::mt19937_64& random, Eigen::Index d, Eigen::Index s, double noise,
+                  std::set<Eigen::Index>& support) {
   Vector v = Vector::Zero(d);
   while (static_cast<Eigen::Index>(support.size()) < s)
     support.insert(static_cast<Eigen::Index>(random() % static_cast<std::uint64_t>(d)));
@@ -188,7 +189,8 @@ TEST(Sparse, AdmmStartIsNeverWorseThanTheBestOfFiveRandomOnes) {
     ASSERT_TRUE(start.ok());
     const double ours = end_of_flow(pair, *start, 4);
     double best = -1e300;
-    for (std::uint64_t i = 0; i < 5; ++i) best = std::max(best, end_of_flow(pair, random_start(25, 1, 100 * seed + i), 4));
+    for (std::uint64_t i = 0; i < 5; ++i)
+      best = std::max(best, end_of_flow(pair, random_start(25, 1, 100 * seed + i), 4));
     EXPECT_GE(ours, best - 1e-6) << seed;
   }
 }

@@ -4,7 +4,8 @@
 
 namespace eigenveil {
 
-// Two problems over rows with classes c, with n_c rows of mean m_c in a class, m the mean of all (Fisher 1936; Li 1991):
+// Two problems over rows with classes c, with n_c rows of mean m_c in a class, m the mean of all (Fisher 1936; Li
+// 1991):
 //   A = sum_c (n_c / n) (m_c - m)(m_c - m)^T
 //   fda  B = G / n - sum_c (n_c / n) m_c m_c^T   (within classes)
 //   sir  B = G / n - m m^T                       (classes are slices of a response)

@@ -28,10 +28,11 @@ struct GepOptions {
   GepNoise noise = GepNoise::kOnce;
   std::optional<std::size_t> sparsity;  ///< s: how many columns may have a weight; default: all
   GepStart start = GepStart::kAuto;
-  std::size_t rounds = 15;      ///< m, each step: rounds, each a share of the budget
-  std::optional<double> step;   ///< eta; default: one over the largest ||B v|| / ||v|| seen so far
-  std::optional<double> ridge;  ///< added to the diagonal of B, in units of an average; default: what its noise asks for
-  bool as_in_paper = false;     ///< the paper's flow and noise, one vector, each step; for comparison
+  std::size_t rounds = 15;     ///< m, each step: rounds, each a share of the budget
+  std::optional<double> step;  ///< eta; default: one over the largest ||B v|| / ||v|| seen so far
+  std::optional<double>
+      ridge;                 ///< added to the diagonal of B, in units of an average; default: what its noise asks for
+  bool as_in_paper = false;  ///< the paper's flow and noise, one vector, each step; for comparison
 };
 
 /// Solutions of A v = lambda B v for what was released.

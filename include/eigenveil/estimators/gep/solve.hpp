@@ -10,7 +10,7 @@ struct NoisyPair {
   Matrix B;
   double sigma_a;  ///< deviation of an entry of A; 0: no noise
   double sigma_b;
-  double edge_a;  ///< the largest eigenvalue that the noise in A typically has
+  double edge_a;                                ///< the largest eigenvalue that the noise in A typically has
   bool semidefinite = false;                    ///< A has no negative eigenvalues
   std::optional<Eigen::Index> first_view = {};  ///< cca: how many columns belong to x
 };
