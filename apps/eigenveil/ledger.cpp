@@ -70,7 +70,8 @@ int create(const LedgerFlags& flags) {
   if (!adjacency) return fail(adjacency.error());
   auto ledger = open(flags);
   if (!ledger) return fail(ledger.error());
-  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit, flags.allow_model_based};
+  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit,
+                             flags.allow_model_based};
   if (const Status created = ledger->create(budget); !created) return fail(created.error());
   if (flags.json)
     fmt::print(

@@ -8,9 +8,9 @@ namespace {
 
 void show_json(const Model& model, const OutputFlags& output) {
   nlohmann::json object = {{"model", output.out}, {"components", model.array("components")->rows()}};
-  for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "guarantee_kind",
-                          "private", "warnings", "rows", "noisy_rows", "events", "planner", "calibration",
-                          "error_rates"})
+  for (const char* key :
+       {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "guarantee_kind", "private",
+        "warnings", "rows", "noisy_rows", "events", "planner", "calibration", "error_rates"})
     if (model.manifest.contains(key)) object[key] = model.manifest[key];
   if (const Matrix* variance = model.array("noise_variance")) object["noise_variance"] = (*variance)(0, 0);
   if (!output.report.empty()) object["report"] = output.report;
@@ -51,9 +51,8 @@ void show_words(const Model& model, const OutputFlags& output) {
           ? with_commas(manifest["rows"].get<std::size_t>()) + " rows"
           : "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
   const auto k = eigenvalues.size();
-  const std::string what = manifest["model"] == "pca"
-                               ? fmt::format("{} principal component{}", k, k == 1 ? "" : "s")
-                               : std::string("the covariance");
+  const std::string what = manifest["model"] == "pca" ? fmt::format("{} principal component{}", k, k == 1 ? "" : "s")
+                                                      : std::string("the covariance");
   fmt::print("Released {} of {} and {} columns, by method {}.\n\n", what, rows,
              with_commas(manifest["features"].size()), manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
@@ -63,9 +62,11 @@ void show_words(const Model& model, const OutputFlags& output) {
   if (const Matrix* variance = model.array("noise_variance"); variance != nullptr && manifest["method"] == "spiked")
     fmt::print("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
   if (manifest.contains("error_rates"))
-    fmt::print("  Rate of the error of the covariance (up to a constant): {:.3g} spectral, {:.3g} Frobenius, {:.3g} nuclear.\n",
-               manifest["error_rates"]["spectral"].get<double>(), manifest["error_rates"]["frobenius"].get<double>(),
-               manifest["error_rates"]["nuclear"].get<double>());
+    fmt::print(
+        "  Rate of the error of the covariance (up to a constant): {:.3g} spectral, {:.3g} Frobenius, {:.3g} "
+        "nuclear.\n",
+        manifest["error_rates"]["spectral"].get<double>(), manifest["error_rates"]["frobenius"].get<double>(),
+        manifest["error_rates"]["nuclear"].get<double>());
   fmt::print("\n");
   for (const auto& warning : manifest["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
   fmt::print("Model:  {}\n", output.out);

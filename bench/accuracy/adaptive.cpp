@@ -28,8 +28,8 @@ double rate(const Case& c, double epsilon) {
 }  // namespace
 
 void adaptive(const Setting& setting) {
-  const std::vector<Case> cases = {{20000, 50, 5, 0.006}, {20000, 200, 2, 0.33}, {50000, 500, 2, 0.40},
-                                   {50000, 1000, 5, 0.28}};
+  const std::vector<Case> cases = {
+      {20000, 50, 5, 0.006}, {20000, 200, 2, 0.33}, {50000, 500, 2, 0.40}, {50000, 1000, 5, 0.28}};
   Table table("adaptive",
               fmt::format("Adaptive power iteration: mean sin^2 over {} seeds, epsilon = 1, delta = 1e-6, k = 1, row "
                           "bound 1.2",
@@ -58,8 +58,8 @@ void adaptive(const Setting& setting) {
       add("power", {PcaMethod::kPower, options, {.rounds = 4}}, tight);
       add("adaptive, paper", {PcaMethod::kAdaptivePower, options, {.rounds = 8}}, paper);
       for (std::size_t t = 0; t < rounds.size(); ++t)
-        by_rounds[t] += error_of({PcaMethod::kAdaptivePower, options, {.rounds = rounds[t]}}, tight, drawn, seed) /
-                        setting.seeds;
+        by_rounds[t] +=
+            error_of({PcaMethod::kAdaptivePower, options, {.rounds = rounds[t]}}, tight, drawn, seed) / setting.seeds;
     }
     const auto best = std::min_element(by_rounds.begin(), by_rounds.end()) - by_rounds.begin();
     mean["adaptive"] = by_rounds[static_cast<std::size_t>(best)];

@@ -13,7 +13,7 @@ namespace {
 
 struct DataSet {
   std::string name;
-  std::string file;     // what to look for
+  std::string file;  // what to look for
   RowOptions rows;
   std::size_t k;
 };
@@ -37,7 +37,8 @@ std::vector<DataSet> data_sets() {
   DataSet fashion{"Fashion-MNIST", "/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz", {}, 10};
   fashion.rows.ranges = {"0:255"};
   fashion.rows.row_bound = *RowBound::of(20);
-  // Matches: a label, three settings of the match, and 113 heroes that are picked by a side (-1, 1) or not (0). Ten are.
+  // Matches: a label, three settings of the match, and 113 heroes that are picked by a side (-1, 1) or not (0). Ten
+  // are.
   DataSet dota{"Dota2", unpacked_dota(), {}, 5};
   dota.rows.source.columns = {"5-117"};
   dota.rows.source.header = Header::kNo;
@@ -78,9 +79,10 @@ Moments moments_of(const BoundedRows& rows, std::size_t k) {
 
 void real_data(const Setting& setting) {
   const std::vector<double> epsilons = {0.25, 0.5, 1, 2, 4};
-  Table table("real",
-              "Variance captured by k private components over that of the k best, delta = 1e-6, private mean, mean of 3 runs",
-              {"data", "method", "eps 0.25", "0.5", "1", "2", "4"});
+  Table table(
+      "real",
+      "Variance captured by k private components over that of the k best, delta = 1e-6, private mean, mean of 3 runs",
+      {"data", "method", "eps 0.25", "0.5", "1", "2", "4"});
   std::vector<LineChart> charts;
   int missing = 0;
   for (const DataSet& set : data_sets()) {
@@ -108,8 +110,12 @@ void real_data(const Setting& setting) {
         {"adaptive-power, 4 rounds", {PcaMethod::kAdaptivePower, options, {.rounds = 4}}},
         {fmt::format("sparse-power, 4 rounds, {} loadings", d / 2), {PcaMethod::kSparsePower, sparse, {.rounds = 4}}},
         {"spiked", spiked}};
-    LineChart chart{fmt::format("{}, {} rows, {} columns, k = {}", set.name, data->rows.rows(), d, set.k), "epsilon",
-                    "share of the best variance", {}, true, false};
+    LineChart chart{fmt::format("{}, {} rows, {} columns, k = {}", set.name, data->rows.rows(), d, set.k),
+                    "epsilon",
+                    "share of the best variance",
+                    {},
+                    true,
+                    false};
     for (const auto& [name, program] : programs) {
       std::vector<std::string> cells = {fmt::format("{}, k = {}", set.name, set.k), name};
       ChartLine line{name, {}};

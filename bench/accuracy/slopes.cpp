@@ -1,5 +1,5 @@
-// How the error falls with n and with epsilon where the privacy term dominates: sin^2 goes as (epsilon n)^-2 in all three
-// papers, so the slope of its logarithm is -2.
+// How the error falls with n and with epsilon where the privacy term dominates: sin^2 goes as (epsilon n)^-2 in all
+// three papers, so the slope of its logarithm is -2.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,20 +40,22 @@ std::vector<Line> lines() {
   const PublicModel few{0, sparse, 1.3 * std::sqrt(sparse.sum()), 1, 1, 10};
   PcaProgram spiked_program{PcaMethod::kSpiked, {.components = 3}};
   spiked_program.spiked.rank = 3;
-  return {{"gram", {PcaMethod::kGram, {.components = 1}}, low, 0.5, 20000},
-          {"adaptive-power", {PcaMethod::kAdaptivePower, {.components = 1}, {.rounds = 5}}, low, 0.5, 10000},
-          {"sparse-power", {PcaMethod::kSparsePower, {.components = 1, .sparsity = 20}, {.rounds = 4}}, few, 0.5, 10000},
-          {"spiked", spiked_program, spiked, 0.5, 20000}};
+  return {
+      {"gram", {PcaMethod::kGram, {.components = 1}}, low, 0.5, 20000},
+      {"adaptive-power", {PcaMethod::kAdaptivePower, {.components = 1}, {.rounds = 5}}, low, 0.5, 10000},
+      {"sparse-power", {PcaMethod::kSparsePower, {.components = 1, .sparsity = 20}, {.rounds = 4}}, few, 0.5, 10000},
+      {"spiked", spiked_program, spiked, 0.5, 20000}};
 }
 
 }  // namespace
 
 void slopes(const Setting& setting) {
-  Table table("slopes",
-              fmt::format("Cost of privacy in sin^2, mean over {} seeds: slope of its logarithm against log n (5k, 10k, "
-                          "20k, 40k) and log epsilon (0.25 to 4); the theorems give -2",
-                          setting.seeds),
-              {"method", "5k", "10k", "20k", "40k", "slope in n", "eps 0.25", "0.5", "1", "2", "4", "slope in eps"});
+  Table table(
+      "slopes",
+      fmt::format("Cost of privacy in sin^2, mean over {} seeds: slope of its logarithm against log n (5k, 10k, "
+                  "20k, 40k) and log epsilon (0.25 to 4); the theorems give -2",
+                  setting.seeds),
+      {"method", "5k", "10k", "20k", "40k", "slope in n", "eps 0.25", "0.5", "1", "2", "4", "slope in eps"});
   LineChart by_rows{"Cost of privacy against rows", "rows", "excess sin^2", {}};
   LineChart by_epsilon{"Cost of privacy against epsilon", "epsilon", "excess sin^2", {}};
   for (const Line& line : lines()) {

@@ -28,9 +28,8 @@ double rate(const Case& c) {
 }  // namespace
 
 void sparse(const Setting& setting) {
-  const std::vector<Case> cases = {{20000, 500, 1, 10, 0.014, 0.035},
-                                   {50000, 1000, 2, 20, 0.002, 0.004},
-                                   {50000, 2000, 1, 40, 0, 0.004}};
+  const std::vector<Case> cases = {
+      {20000, 500, 1, 10, 0.014, 0.035}, {50000, 1000, 2, 20, 0.002, 0.004}, {50000, 2000, 1, 40, 0, 0.004}};
   Table table("sparse",
               fmt::format("Sparse PCA: mean sin^2 over {} seeds, epsilon = 1, delta = 1e-6, 10 true loadings, 20 kept",
                           setting.seeds),
@@ -61,8 +60,8 @@ void sparse(const Setting& setting) {
       add("sparse-power, paper", {PcaMethod::kSparsePower, truncated, {.rounds = 6}},
           budget(1, 1e-6, Calibration::kPaper));
       for (std::size_t t = 0; t < rounds.size(); ++t)
-        by_rounds[t] += error_of({PcaMethod::kSparsePower, truncated, {.rounds = rounds[t]}}, tight, drawn, seed) /
-                        setting.seeds;
+        by_rounds[t] +=
+            error_of({PcaMethod::kSparsePower, truncated, {.rounds = rounds[t]}}, tight, drawn, seed) / setting.seeds;
     }
     const auto best = std::min_element(by_rounds.begin(), by_rounds.end()) - by_rounds.begin();
     mean["sparse-power"] = by_rounds[static_cast<std::size_t>(best)];

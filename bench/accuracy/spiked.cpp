@@ -20,7 +20,8 @@ struct Norms {
 };
 
 Norms norms_of(const Matrix& difference) {
-  const Vector values = Eigen::SelfAdjointEigenSolver<Matrix>(difference, Eigen::EigenvaluesOnly).eigenvalues().cwiseAbs();
+  const Vector values =
+      Eigen::SelfAdjointEigenSolver<Matrix>(difference, Eigen::EigenvaluesOnly).eigenvalues().cwiseAbs();
   return {values.maxCoeff(), values.norm(), values.sum()};
 }
 
@@ -65,12 +66,13 @@ SpikedOptions strict_options(const PublicModel& model, std::size_t r, const Sett
 
 void spiked(const Setting& all) {
   const Setting setting{all.out, std::min(all.seeds, 4), all.threads};  // dense eigenvalues of differences take long
-  Table table("spiked",
-              fmt::format("Spiked covariance, sigma^2 = 1, all spikes equal (no gap between them), epsilon = {}, delta = "
-                          "{:g}; mean over {} seeds; model with C2 = C3 = 2 and the true lambda and sigma^2",
-                          kEpsilon, kDelta, setting.seeds),
-              {"p / n", "n, p, r, lambda", "strict: spectral", "Frobenius", "nuclear", "model: spectral", "Frobenius", "nuclear",
-               "model, paper: spectral", "rate of 002", "strict / rate", "strict / model"});
+  Table table(
+      "spiked",
+      fmt::format("Spiked covariance, sigma^2 = 1, all spikes equal (no gap between them), epsilon = {}, delta = "
+                  "{:g}; mean over {} seeds; model with C2 = C3 = 2 and the true lambda and sigma^2",
+                  kEpsilon, kDelta, setting.seeds),
+      {"p / n", "n, p, r, lambda", "strict: spectral", "Frobenius", "nuclear", "model: spectral", "Frobenius",
+       "nuclear", "model, paper: spectral", "rate of 002", "strict / rate", "strict / model"});
   LineChart chart{"Spectral error of the covariance over the rate of 002", "r", "error / rate", {}};
   struct Size {
     std::size_t n;
@@ -93,12 +95,12 @@ void spiked(const Setting& all) {
       const Norms a = mean_error(strict, Calibration::kTight, model, setting);
       const Norms b = mean_error(based, Calibration::kTight, model, setting);
       const Norms c = mean_error(based, Calibration::kPaper, model, setting);
-      const double expected = spiked_rate(static_cast<double>(n), static_cast<double>(p), static_cast<double>(r), lambda, 1,
-                                          *Epsilon::of(kEpsilon), *Delta::of(kDelta));
-      table.add({number(static_cast<double>(p) / static_cast<double>(n)), fmt::format("{}, {}, {}, {}", n, p, r, lambda),
-                 number(a.spectral), number(a.frobenius), number(a.nuclear), number(b.spectral), number(b.frobenius),
-                 number(b.nuclear), number(c.spectral), number(expected), number(a.spectral / expected),
-                 number(a.spectral / b.spectral)});
+      const double expected = spiked_rate(static_cast<double>(n), static_cast<double>(p), static_cast<double>(r),
+                                          lambda, 1, *Epsilon::of(kEpsilon), *Delta::of(kDelta));
+      table.add({number(static_cast<double>(p) / static_cast<double>(n)),
+                 fmt::format("{}, {}, {}, {}", n, p, r, lambda), number(a.spectral), number(a.frobenius),
+                 number(a.nuclear), number(b.spectral), number(b.frobenius), number(b.nuclear), number(c.spectral),
+                 number(expected), number(a.spectral / expected), number(a.spectral / b.spectral)});
       strict_line.points.emplace_back(r, a.spectral / expected);
       model_line.points.emplace_back(r, b.spectral / expected);
     }

@@ -52,8 +52,7 @@ Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGu
   if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
   std::optional<std::size_t> count;
   if (budget.adjacency == Adjacency::kReplaceOne) count = rows.rows();
-  const auto model =
-      public_model(guess, count, rows.columns(), rows.lattice().radius, programs.front().options);
+  const auto model = public_model(guess, count, rows.columns(), rows.lattice().radius, programs.front().options);
   if (!model) return model.error();
   // The forecast runs on rows that are centred and bounded already.
   std::vector<PcaProgram> prepared = programs;

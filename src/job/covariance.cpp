@@ -25,8 +25,8 @@ Result<std::size_t> check_job(const CovarianceJob& job) {
   PreparationOptions preparation;
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
-  EIGENVEIL_TRY(check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation, d), d,
-                      budget_of(job.privacy)));
+  EIGENVEIL_TRY(
+      check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation, d), d, budget_of(job.privacy)));
   if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
   if (!job.method && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
@@ -57,7 +57,8 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
   CovarianceSelection selection;
   double best = 0;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
-    const auto error = forecast_covariance(*sample, program_for(job, method, {}, data.rows.columns()), budget, model->rows);
+    const auto error =
+        forecast_covariance(*sample, program_for(job, method, {}, data.rows.columns()), budget, model->rows);
     if (!error) return error.error();
     selection.forecasts.push_back({{"method", name(method)}, {"relative_error", *error}});
     if (method == PcaMethod::kGram || *error < best) {

@@ -78,8 +78,8 @@ nlohmann::json pca_manifest(const PcaJob& job, const Selection& selection, const
                             const BoundedData& data, const PcaFit& fit) {
   nlohmann::json options = row_options_json(job.rows, charged.oracle->shape().lattice.radius);
   options.update(program_json(selection.program, job.privacy.calibration));
-  nlohmann::json manifest = common_manifest("pca", name(selection.program.method), std::move(options), job.privacy,
-                                            charged, fit.pca.rows);
+  nlohmann::json manifest =
+      common_manifest("pca", name(selection.program.method), std::move(options), job.privacy, charged, fit.pca.rows);
   add_columns(manifest, data.map);
   manifest["noise_edge"] = fit.pca.noise_edge;
   if (fit.noise_variance)

@@ -59,7 +59,8 @@ Status load_reservations(const Database& db, Account& account) {
 }  // namespace
 
 Result<Account> load_account(const Database& db, const std::string& name) {
-  Statement row(db, "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
+  Statement row(db,
+                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
                 "dataset WHERE name = ?",
                 name);
   const auto found = row.step();

@@ -77,8 +77,8 @@ Result<Vector> read_spectrum(const std::string& path, std::size_t columns) {
     if (end != word.c_str() + word.size() || !std::isfinite(value))
       return usage_error(fmt::format("--spectrum {}: '{}' is not a number", path, word));
     if (value < 0)
-      return usage_error(fmt::format("--spectrum {}: eigenvalues of a covariance are not negative, but one is {}", path,
-                                     value));
+      return usage_error(
+          fmt::format("--spectrum {}: eigenvalues of a covariance are not negative, but one is {}", path, value));
     values.push_back(value);
   }
   if (values.empty()) return usage_error(fmt::format("--spectrum {}: there are no numbers in it", path));

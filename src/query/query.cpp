@@ -50,26 +50,26 @@ void shorten(double* t, std::size_t k, std::int64_t radius) {
 Result<std::vector<Int128>> apply_sum(const Apply& query, const BoundedRows& rows) {
   const std::size_t k = query.X.columns();
   const double largest = static_cast<double>(rows.lattice().norm_bound()) * query.X.norm_factor();
-  return outer_sum(rows, k, largest, [&](const RowBlock& block, double* t) {
-    query.X.project(block, t);
-  });
+  return outer_sum(rows, k, largest, [&](const RowBlock& block, double* t) { query.X.project(block, t); });
 }
 
 // The lower triangle, packed by columns. A block's sums stay below 2^19 rows times 2^42.
 Result<std::vector<Int128>> projected_gram(const ProjectedGram& query, const BoundedRows& rows) {
   const std::size_t k = query.X.columns();
   const std::int64_t radius = lattice_length(query.radius, rows.lattice());
-  return count_sum(rows, k * (k + 1) / 2, BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& sum) {
-    std::vector<double> t(block.rows * k);
-    query.X.project(block, t.data());
-    for (std::size_t i = 0; i < block.rows; ++i) {
-      double* row = &t[i * k];
-      shorten(row, k, radius);
-      std::int64_t* to = sum.data();
-      for (std::size_t column = 0; column < k; ++column)
-        for (std::size_t r = column; r < k; ++r) *to++ += static_cast<std::int64_t>(row[column] * row[r]);
-    }
-  });
+  return count_sum(rows, k * (k + 1) / 2, BlockValues::kFill,
+                   [&](const RowBlock& block, std::vector<std::int64_t>& sum) {
+                     std::vector<double> t(block.rows * k);
+                     query.X.project(block, t.data());
+                     for (std::size_t i = 0; i < block.rows; ++i) {
+                       double* row = &t[i * k];
+                       shorten(row, k, radius);
+                       std::int64_t* to = sum.data();
+                       for (std::size_t column = 0; column < k; ++column)
+                         for (std::size_t r = column; r < k; ++r)
+                           *to++ += static_cast<std::int64_t>(row[column] * row[r]);
+                     }
+                   });
 }
 
 Result<std::vector<Int128>> class_sum(const ClassSums& query, const BoundedRows& rows) {
@@ -199,17 +199,16 @@ Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRow
 Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency) {
   const auto L = static_cast<double>(lattice.norm_bound());
   const bool replace = adjacency == Adjacency::kReplaceOne;
-  return Sensitivity(round_up(std::visit(Overloaded{
-                                             [&](const Gram&) { return replace ? std::sqrt(2.0) * L * L : L * L; },
-                                             [&](const Apply& q) { return apply_sensitivity(q, lattice, adjacency); },
-                                             [&](const ClassSums&) { return replace ? 2 * L : L; },
-                                             [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
-                                             [&](const SquaredNorms&) { return L * L; },
-                                             [&](const ProjectedGram& q) {
-                                               return projected_sensitivity(q, lattice, adjacency);
-                                             },
-                                         },
-                                         query)));
+  return Sensitivity(
+      round_up(std::visit(Overloaded{
+                              [&](const Gram&) { return replace ? std::sqrt(2.0) * L * L : L * L; },
+                              [&](const Apply& q) { return apply_sensitivity(q, lattice, adjacency); },
+                              [&](const ClassSums&) { return replace ? 2 * L : L; },
+                              [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
+                              [&](const SquaredNorms&) { return L * L; },
+                              [&](const ProjectedGram& q) { return projected_sensitivity(q, lattice, adjacency); },
+                          },
+                          query)));
 }
 
 bool symmetric(const SumQuery& query) {

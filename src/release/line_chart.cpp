@@ -81,7 +81,8 @@ double x_of(const Axis& axis, double value) { return kLeft + axis.place(value) *
 double y_of(const Axis& axis, double value) { return kBottom - axis.place(value) * (kBottom - kTop); }
 
 std::string draw_axes(const LineChart& chart, const Axis& x, const Axis& y) {
-  std::string svg = fmt::format("<text class=\"title\" x=\"{}\" y=\"22\">{}</text>\n", kLeft, html::escape(chart.title));
+  std::string svg =
+      fmt::format("<text class=\"title\" x=\"{}\" y=\"22\">{}</text>\n", kLeft, html::escape(chart.title));
   for (const double t : ticks(y))
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
@@ -102,18 +103,18 @@ std::string draw_axes(const LineChart& chart, const Axis& x, const Axis& y) {
 }
 
 std::string draw_line(const ChartLine& line, const Axis& x, const Axis& y, std::size_t index) {
-  const std::string style =
-      line.reference ? fmt::format("stroke=\"#777\" stroke-dasharray=\"{}\"", index % 2 == 0 ? "6 4" : "2 3")
-                     : fmt::format("stroke=\"{}\"", kColours.at(index % kColours.size()));
+  const std::string style = line.reference
+                                ? fmt::format("stroke=\"#777\" stroke-dasharray=\"{}\"", index % 2 == 0 ? "6 4" : "2 3")
+                                : fmt::format("stroke=\"{}\"", kColours.at(index % kColours.size()));
   std::string points;
   std::string dots;
   for (const auto& [px, py] : line.points) {
     if (!x.shows(px) || !y.shows(py)) continue;
     points += fmt::format("{:.1f},{:.1f} ", x_of(x, px), y_of(y, py));
     if (!line.reference)
-      dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {}, {}</title></circle>",
-                          x_of(x, px), y_of(y, py), kColours.at(index % kColours.size()), html::escape(line.name),
-                          label(px), html::rounded(py));
+      dots += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {}, {}</title></circle>", x_of(x, px),
+          y_of(y, py), kColours.at(index % kColours.size()), html::escape(line.name), label(px), html::rounded(py));
   }
   const double legend = kTop + 12 + 20 * static_cast<double>(index);
   return fmt::format(

@@ -30,7 +30,8 @@ Status for_each_block(const BoundedRows& rows, std::size_t most_rows, bool conve
   std::mutex failing;
   Tickets chunks(store.chunks());
   // More threads than chunks would only wait for each other.
-  const auto threads = static_cast<int>(std::clamp<std::size_t>(store.chunks(), 1, static_cast<std::size_t>(rows.threads())));
+  const auto threads =
+      static_cast<int>(std::clamp<std::size_t>(store.chunks(), 1, static_cast<std::size_t>(rows.threads())));
   on_threads(threads, [&] {
     auto worker = make_worker();
     std::vector<std::int32_t> buffer;
@@ -236,9 +237,8 @@ Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t ce
   Total total(cells * rows.columns() * k);
   std::vector<std::int64_t> counts(cells);
   const std::size_t most = exact_rows(largest_entry(rows) * largest_weight);
-  EIGENVEIL_TRY(for_each_block(rows, most, true, [&] {
-    return CellWorker{total, counts, rows.columns(), k, cells, most, fill};
-  }));
+  EIGENVEIL_TRY(for_each_block(rows, most, true,
+                               [&] { return CellWorker{total, counts, rows.columns(), k, cells, most, fill}; }));
   return CellSums{std::move(counts), std::move(total.values)};
 }
 

@@ -65,8 +65,8 @@ TEST(Forecast, IsWhatTheMethodsReallyReach) {
   ASSERT_TRUE(sample.ok());
   EXPECT_LT(sample->rows(), 5000U);
   const PcaOptions options{.components = 1};
-  for (const PcaProgram& program : {PcaProgram{PcaMethod::kGram, options},
-                                    PcaProgram{PcaMethod::kAdaptivePower, options, {.rounds = 6}}}) {
+  for (const PcaProgram& program :
+       {PcaProgram{PcaMethod::kGram, options}, PcaProgram{PcaMethod::kAdaptivePower, options, {.rounds = 6}}}) {
     const auto forecast = eigenveil::forecast(*sample, program, budget_of(1), model.rows);
     ASSERT_TRUE(forecast.ok()) << forecast.error().message;
     const PrivacyPlan noisy = *plan(program, budget_of(1));
@@ -107,8 +107,7 @@ TEST(Choose, KnowsWhichMethodIsBetter) {
 }
 
 TEST(Candidates, LeaveGramOutWhereItDoesNotFit) {
-  for (const PcaProgram& program : candidates({.components = 1}, 100000))
-    EXPECT_NE(program.method, PcaMethod::kGram);
+  for (const PcaProgram& program : candidates({.components = 1}, 100000)) EXPECT_NE(program.method, PcaMethod::kGram);
   for (const PcaProgram& program : candidates({.components = 1, .sparsity = 5}, 100))
     EXPECT_NE(program.method, PcaMethod::kAdaptivePower);
 }

@@ -75,10 +75,10 @@ TEST(ApplySum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   const Matrix X = Eigen::HouseholderQR<Matrix>(Matrix::Random(9, 3)).householderQ() * Matrix::Identity(9, 3);
   const auto expected = slow_apply(rows, X, {});
   for (const auto& [threads, chunk] : kThreadsAndChunks)
-    EXPECT_EQ(exact_sum(Apply{*Directions::quantise(X)},
-                        lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk}))
-                  ->values,
-              expected);
+    EXPECT_EQ(
+        exact_sum(Apply{*Directions::quantise(X)}, lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk}))
+            ->values,
+        expected);
 }
 
 TEST(FilteredSum, EqualsTheDefinitionForAnyThreadsAndChunks) {

@@ -15,12 +15,12 @@ struct PcaJob {
   std::size_t components;
   std::optional<PcaMethod> method = PcaMethod::kGram;  ///< none: the planner chooses
   std::optional<std::size_t> sparsity;                 ///< gram, sparse-power (which needs it)
-  PowerOptions power = {};                               ///< the power methods; `power` itself takes no filter
+  PowerOptions power = {};                             ///< the power methods; `power` itself takes no filter
   bool choose_rounds = false;                          ///< the planner chooses their number
-  SpikedOptions spiked = {};                            ///< spiked
-  PublicGuess guess = {};  ///< for the planner
-  std::string out;     ///< model.npz
-  std::string report;  ///< report.html; empty: none
+  SpikedOptions spiked = {};                           ///< spiked
+  PublicGuess guess = {};                              ///< for the planner
+  std::string out;                                     ///< model.npz
+  std::string report;                                  ///< report.html; empty: none
   ReportOptions report_options;
 };
 

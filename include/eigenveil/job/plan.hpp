@@ -19,10 +19,10 @@ struct PlanRequest {
 
 struct PlanLine {
   std::string method;
-  double error;                            ///< sin^2, or relative Frobenius error
-  std::optional<double> lost;              ///< pca: share of the variance not captured
-  double seconds;                          ///< on this machine, for all rows
-  std::size_t bytes;                       ///< of sums besides the rows
+  double error;                ///< sin^2, or relative Frobenius error
+  std::optional<double> lost;  ///< pca: share of the variance not captured
+  double seconds;              ///< on this machine, for all rows
+  std::size_t bytes;           ///< of sums besides the rows
   std::vector<AnswerNoise> noise;
   std::optional<std::size_t> rows_needed;  ///< for the target error, at the same budget; none: more than 4096 n
   std::optional<double> epsilon_needed;    ///< for the target error, with the same rows; none: more than 64 epsilon

@@ -51,9 +51,9 @@ class Sample {
 
 struct Forecast {
   PcaProgram program;
-  double error;     ///< mean sin^2 between released and true components
-  double lost;      ///< share of the variance of the best components that the released ones do not capture
-  double seconds;   ///< of the answers, on this machine, for all rows
+  double error;       ///< mean sin^2 between released and true components
+  double lost;        ///< share of the variance of the best components that the released ones do not capture
+  double seconds;     ///< of the answers, on this machine, for all rows
   std::size_t bytes;  ///< of the sums, besides the rows
   std::vector<AnswerNoise> noise;
 };

@@ -10,11 +10,11 @@ namespace eigenveil {
 
 /// A guess of what the rows are like, from public knowledge alone: Gaussian rows with a given spectrum.
 struct PublicModel {
-  std::size_t rows;           ///< n
-  Vector spectrum;            ///< d eigenvalues of the covariance, descending, not negative
-  double row_bound;           ///< longer rows are scaled down to it
-  std::size_t components;     ///< the top ones, which an estimator is asked for
-  double signal_share = 1;    ///< share of the rows that carry the top components: small is high coherence
+  std::size_t rows;         ///< n
+  Vector spectrum;          ///< d eigenvalues of the covariance, descending, not negative
+  double row_bound;         ///< longer rows are scaled down to it
+  std::size_t components;   ///< the top ones, which an estimator is asked for
+  double signal_share = 1;  ///< share of the rows that carry the top components: small is high coherence
   std::optional<std::size_t> sparsity = {};  ///< how many columns the top components live on; default: all
 };
 

@@ -8,8 +8,9 @@ namespace eigenveil {
 
 struct ChartLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< x ascending; on a logarithmic axis what is not positive is left out
-  bool reference = false;                         ///< drawn dashed and grey: a bound, a rate, another's figure
+  std::vector<std::pair<double, double>>
+      points;              ///< x ascending; on a logarithmic axis what is not positive is left out
+  bool reference = false;  ///< drawn dashed and grey: a bound, a rate, another's figure
 };
 
 struct LineChart {

@@ -29,8 +29,8 @@ struct BoundingOptions {
   std::string spill_folder;
   std::size_t chunk_rows = 0;
   std::optional<std::size_t> class_column;  ///< raw column that holds the row's class index (a categorical column)
-  std::size_t classes = 0;      ///< how many there are; a row of a class beyond is refused, or dropped. 0: any
-  bool drop_unlisted = false;   ///< such a row counts as the zero row, of no class
+  std::size_t classes = 0;     ///< how many there are; a row of a class beyond is refused, or dropped. 0: any
+  bool drop_unlisted = false;  ///< such a row counts as the zero row, of no class
   int threads = 1;
 };
 

@@ -88,8 +88,7 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
                                    *options.sparsity, options.components, columns));
   if (program.power.rounds < 1) return usage_error("--rounds must be at least 1");
   if (!(program.power.grid_ratio >= 1.01 && program.power.grid_ratio <= 16))
-    return usage_error(
-        fmt::format("--grid-ratio must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
+    return usage_error(fmt::format("--grid-ratio must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
   if (budget.calibration == Calibration::kPaper) EIGENVEIL_TRY(check_paper(program));
   if (program.method != PcaMethod::kSpiked) return {};
   if (program.spiked.rank && *program.spiked.rank < options.components)
@@ -120,8 +119,7 @@ Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& orac
 }
 
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads) {
-  const bool spiked_power =
-      program.method == PcaMethod::kSpiked && program.spiked.subspace == Subspace::kAdaptivePower;
+  const bool spiked_power = program.method == PcaMethod::kSpiked && program.spiked.subspace == Subspace::kAdaptivePower;
   const std::size_t k =
       program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
   const bool narrow = iterates(program) || spiked_power;

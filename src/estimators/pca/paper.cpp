@@ -11,8 +11,8 @@ constexpr double kPreparation = 0.1;
 // mu for the answers whose label begins with `main`, epsilon_0 for searches, a tenth of mu for the rest
 PrivacyPlan with_noise(PrivacyPlan plan, const std::vector<std::string>& main, double mu, double search) {
   for (PrivacyEvent& event : plan.events) {
-    const bool is_main = std::any_of(main.begin(), main.end(),
-                                     [&](const std::string& label) { return event.label.starts_with(label); });
+    const bool is_main =
+        std::any_of(main.begin(), main.end(), [&](const std::string& label) { return event.label.starts_with(label); });
     if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = is_main ? mu : kPreparation * mu;
     if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = search;
   }

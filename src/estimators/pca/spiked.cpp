@@ -30,8 +30,8 @@ double squared_weight(const PrivacyPlan& plan) {
 
 PrivacyPlan plan_strict(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options) {
   const PcaOptions pca{options.rank.value_or(1), preparation, {}};
-  PrivacyPlan plan = options.subspace == Subspace::kGram ? plan_gram(adjacency, pca)
-                                                         : plan_power(adjacency, pca, options.power);
+  PrivacyPlan plan =
+      options.subspace == Subspace::kGram ? plan_gram(adjacency, pca) : plan_power(adjacency, pca, options.power);
   const double trace = options.noise_variance ? 0 : kTraceShare;
   const double total = squared_weight(plan) / (1 - kRadiusShare - kBlockShare - trace);
   plan.events.push_back({"radius", PureEvent{std::sqrt(kRadiusShare * total)}});

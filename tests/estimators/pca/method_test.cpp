@@ -64,7 +64,7 @@ TEST_P(EveryPcaMethod, ErrorFallsWithTheSquareOfTheRows) {
   const Budget budget{*Epsilon::of(0.5), *Delta::of(1e-6)};
   const PrivacyPlan noisy = *plan(program_of(GetParam()), budget);
   const PrivacyPlan silent = test::without_noise(noisy);
-  constexpr int kSeeds = 6;
+  constexpr int kSeeds = 4;
   // Plain power has the most noise and needs the most rows to be past its first, chaotic phase.
   const std::size_t smallest = GetParam() == PcaMethod::kPower ? 20000 : 4000;
   double xy = 0;
@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Methods, EveryPcaMethod,
                          });
 
 TEST(PcaMethodNames, AreReadBack) {
-  for (const auto method : {PcaMethod::kGram, PcaMethod::kPower, PcaMethod::kSparsePower, PcaMethod::kAdaptivePower,
-                            PcaMethod::kSpiked})
+  for (const auto method :
+       {PcaMethod::kGram, PcaMethod::kPower, PcaMethod::kSparsePower, PcaMethod::kAdaptivePower, PcaMethod::kSpiked})
     EXPECT_EQ(*pca_method_from_name(name(method)), method);
   EXPECT_EQ(pca_method_from_name("best").error().code, ErrorCode::kUsage);
 }

@@ -144,8 +144,7 @@ TEST(PaperCalibration, HasThePapersOwnNoise) {
     const PcaOptions options{.components = 2};
     const auto last_mu = [](const PrivacyPlan& plan) { return mu_of(plan.events.back()); };
 
-    const PrivacyPlan gram =
-        paper_gram({{{"covariance", GaussianEvent{1}}}}, adjacency, epsilon, delta);
+    const PrivacyPlan gram = paper_gram({{{"covariance", GaussianEvent{1}}}}, adjacency, epsilon, delta);
     EXPECT_NEAR(oracle(adjacency).noise_of(Gram{}, last_mu(gram)), B2 * std::sqrt(2 * std::log(1.25e5)) / 0.8, 1e-3);
 
     const PowerOptions plain{.rounds = 5, .filter = RowFilter::kOff};
@@ -168,8 +167,8 @@ TEST(PaperCalibration, HasThePapersOwnNoise) {
   }
 }
 
-// What the accountant says of the papers' noise. 000's costs less than it claims. 001 proves its lemma for an added row,
-// and there it holds; for a replaced row it does not.
+// What the accountant says of the papers' noise. 000's costs less than it claims. 001 proves its lemma for an added
+// row, and there it holds; for a replaced row it does not.
 TEST(PaperCalibration, IsCertifiedOrNot) {
   const Delta delta = *Delta::of(1e-6);
   const auto cost = [&](PcaMethod method, Adjacency adjacency, double epsilon) {

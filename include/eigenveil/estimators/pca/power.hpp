@@ -19,8 +19,8 @@ enum class RowFilter {
 struct PowerOptions {
   std::size_t rounds = 8;  ///< T
   RowFilter filter = RowFilter::kShrink;
-  double grid_ratio = 1.25;  ///< of consecutive thresholds; the paper's is 2
-  double share_above = 0.5;  ///< share of rows that may exceed the threshold (drop: a twentieth of it)
+  double grid_ratio = 1.25;               ///< of consecutive thresholds; the paper's is 2
+  double share_above = 0.5;               ///< share of rows that may exceed the threshold (drop: a twentieth of it)
   std::optional<double> rows_above = {};  ///< their number instead, as in the paper
   bool narrow = true;  ///< sparse: from all columns to s of them over the rounds; the paper keeps s from the first on
 };

@@ -16,11 +16,11 @@ enum class Subspace { kGram, kAdaptivePower };
 struct SpikedOptions {
   std::optional<std::size_t> rank = {};  ///< r; default: as many eigenvalues as stand out of the noise (gram only)
   Guarantee guarantee = Guarantee::kStrict;
-  Subspace subspace = Subspace::kGram;         ///< strict: where U comes from
-  PowerOptions power = {};                     ///< kAdaptivePower
-  std::optional<double> noise_variance = {};   ///< sigma^2, if it is known; default: released
-  std::optional<double> spike = {};            ///< model: lambda, if it is known; default: from a pilot release
-  double c2 = 2;                               ///< model: the constants that the paper leaves open
+  Subspace subspace = Subspace::kGram;        ///< strict: where U comes from
+  PowerOptions power = {};                    ///< kAdaptivePower
+  std::optional<double> noise_variance = {};  ///< sigma^2, if it is known; default: released
+  std::optional<double> spike = {};           ///< model: lambda, if it is known; default: from a pilot release
+  double c2 = 2;                              ///< model: the constants that the paper leaves open
   double c3 = 2;
 };
 
