@@ -18,25 +18,19 @@ struct CovarianceFlags {
 };
 
 Result<CovarianceJob> job_from(const CovarianceFlags& flags) {
-  auto privacy = flags.privacy.options();
-  if (!privacy) return privacy.error();
-  auto rows = flags.rows.options();
-  if (!rows) return rows.error();
-  auto run = flags.run.options();
-  if (!run) return run.error();
-  auto report = flags.output.report_options();
-  if (!report) return report.error();
+  auto fit = fit_options(flags.rows, flags.privacy, flags.run, flags.output);
+  if (!fit) return fit.error();
   auto spiked = flags.spiked.options();
   if (!spiked) return spiked.error();
-  CovarianceJob job{.rows = *std::move(rows),
-                    .privacy = *privacy,
-                    .run = *run,
+  CovarianceJob job{.rows = std::move(fit->rows),
+                    .privacy = fit->privacy,
+                    .run = fit->run,
                     .spiked = *spiked,
                     .dense = flags.dense,
                     .guess = flags.guess.options(),
                     .out = flags.output.out,
                     .report = flags.output.report,
-                    .report_options = *report};
+                    .report_options = fit->report};
   if (flags.method == "auto")
     job.method.reset();
   else

@@ -138,18 +138,12 @@ void FitFlags::add_to(CLI::App& app) {
 }
 
 Result<FitJob> FitFlags::job() const {
-  auto spending = privacy.options();
-  if (!spending) return spending.error();
-  auto reading = rows.options();
-  if (!reading) return reading.error();
-  auto running = run.options();
-  if (!running) return running.error();
-  auto reporting = output.report_options();
-  if (!reporting) return reporting.error();
+  auto fit = fit_options(rows, privacy, run, output);
+  if (!fit) return fit.error();
   auto choices = gep.choices();
   if (!choices) return choices.error();
-  return FitJob{*std::move(reading), *std::move(spending), *std::move(running), *choices,
-                output.out,          output.report,        *reporting};
+  return FitJob{std::move(fit->rows), std::move(fit->privacy), std::move(fit->run), *choices,
+                output.out,           output.report,           fit->report};
 }
 
 int show_fit(const FitOutcome& outcome, const std::string& out, const std::string& report, const OutputFlags& output) {

@@ -17,6 +17,19 @@ std::optional<T> number(const std::string& text) {
 
 }  // namespace
 
+Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
+                               const OutputFlags& output) {
+  auto spending = privacy.options();
+  if (!spending) return spending.error();
+  auto reading = rows.options();
+  if (!reading) return reading.error();
+  auto running = run.options();
+  if (!running) return running.error();
+  auto reporting = output.report_options();
+  if (!reporting) return reporting.error();
+  return FitOptions{*std::move(reading), *std::move(spending), *std::move(running), *reporting};
+}
+
 std::optional<std::size_t> count_from_text(const std::string& text) {
   const auto value = number<std::size_t>(text);
   return value && *value > 0 ? value : std::nullopt;

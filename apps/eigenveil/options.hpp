@@ -96,6 +96,16 @@ struct OutputFlags {
   Result<ReportOptions> report_options() const;
 };
 
+/// What every fit takes.
+struct FitOptions {
+  RowOptions rows;
+  PrivacyOptions privacy;
+  RunOptions run;
+  ReportOptions report;
+};
+Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
+                               const OutputFlags& output);
+
 /// A whole number from 1.
 std::optional<std::size_t> count_from_text(const std::string& text);
 

@@ -48,22 +48,16 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
 }
 
 Result<PcaJob> job_from(const PcaFlags& flags) {
-  auto privacy = flags.privacy.options();
-  if (!privacy) return privacy.error();
-  auto rows = flags.rows.options();
-  if (!rows) return rows.error();
-  auto run = flags.run.options();
-  if (!run) return run.error();
-  auto report = flags.output.report_options();
-  if (!report) return report.error();
-  PcaJob job{.rows = *std::move(rows),
-             .privacy = *privacy,
-             .run = *run,
+  auto fit = fit_options(flags.rows, flags.privacy, flags.run, flags.output);
+  if (!fit) return fit.error();
+  PcaJob job{.rows = std::move(fit->rows),
+             .privacy = fit->privacy,
+             .run = fit->run,
              .components = flags.components,
              .guess = flags.guess.options(),
              .out = flags.output.out,
              .report = flags.output.report,
-             .report_options = *report};
+             .report_options = fit->report};
   EIGENVEIL_TRY(add_method(flags, job));
   return job;
 }

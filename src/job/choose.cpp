@@ -30,6 +30,15 @@ Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::si
   return model;
 }
 
+Status check_guess(const PublicGuess& guess, const Budget& budget, bool planned, std::size_t columns) {
+  if (planned && budget.adjacency == Adjacency::kAddRemoveOne && !guess.expected_rows)
+    return usage_error(
+        "--method auto and --rounds auto need the number of rows, which is private under add-remove-one: give "
+        "--expected-rows N, a public guess");
+  if (!guess.spectrum.empty()) EIGENVEIL_TRY(read_spectrum(guess.spectrum, columns));
+  return {};
+}
+
 nlohmann::json to_json(const Forecast& forecast) {
   return {{"method", describe(forecast.program)}, {"sin2", forecast.error}, {"lost_variance", forecast.lost}};
 }

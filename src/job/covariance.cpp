@@ -29,11 +29,7 @@ Result<std::size_t> check_job(const CovarianceJob& job) {
       check(program_for(job, job.method.value_or(PcaMethod::kSpiked), preparation, d), d, budget_of(job.privacy)));
   if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
-  if (!job.method && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
-    return usage_error(
-        "--method auto needs the number of rows, which is private under add-remove-one: give --expected-rows N, a "
-        "public guess");
-  if (!job.guess.spectrum.empty()) EIGENVEIL_TRY(read_spectrum(job.guess.spectrum, d));
+  EIGENVEIL_TRY(check_guess(job.guess, budget_of(job.privacy), !job.method, d));
   EIGENVEIL_TRY(check_outputs({job.out, job.report, job.report_options}, d));
   return d;
 }

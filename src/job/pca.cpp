@@ -64,12 +64,7 @@ Result<std::size_t> check_job(const PcaJob& job) {
   }
   if (!job.method && job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
-  const bool planned = !job.method || job.choose_rounds;
-  if (planned && job.privacy.adjacency == Adjacency::kAddRemoveOne && !job.guess.expected_rows)
-    return usage_error(
-        "--method auto and --rounds auto need the number of rows, which is private under add-remove-one: give "
-        "--expected-rows N, a public guess");
-  if (!job.guess.spectrum.empty()) EIGENVEIL_TRY(read_spectrum(job.guess.spectrum, d));
+  EIGENVEIL_TRY(check_guess(job.guess, budget_of(job.privacy), !job.method || job.choose_rounds, d));
   EIGENVEIL_TRY(check_outputs({job.out, job.report, job.report_options}, d));
   return d;
 }

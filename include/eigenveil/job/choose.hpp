@@ -24,6 +24,9 @@ struct Selection {
 Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::size_t> rows, std::size_t columns,
                                  double row_bound, const PcaOptions& options);
 
+/// Refuses what the planner would need and has not got, before a row is read. `planned`: it will be asked.
+Status check_guess(const PublicGuess& guess, const Budget& budget, bool planned, std::size_t columns);
+
 /// The candidate with the best forecast, from public facts alone.
 Result<Selection> select_program(const std::vector<PcaProgram>& programs, const PublicModel& model,
                                  const Budget& budget, int threads, Observer& observer);
