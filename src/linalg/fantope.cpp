@@ -48,7 +48,7 @@ Result<FantopeSolution> solve_fantope(const Matrix& A, const Matrix& B, const Fa
   const Matrix A1 = A / a;
   const double phi = options.penalty / a;
   const auto K = static_cast<double>(options.components);
-  const double tolerance = options.tolerance * std::sqrt(K);
+  const double tolerance = options.tolerance;
 
   double nu = 1;
   Matrix P = Matrix::Zero(A.rows(), A.cols());

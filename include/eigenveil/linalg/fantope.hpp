@@ -10,7 +10,7 @@ namespace eigenveil {
 struct FantopeOptions {
   std::size_t components = 1;  ///< K
   double penalty = 0;          ///< phi: of every entry's magnitude
-  double tolerance = 1e-6;     ///< of both residuals, relative to sqrt(K)
+  double tolerance = 1e-6;     ///< of both residuals
   std::size_t most_rounds = 20000;
 };
 
