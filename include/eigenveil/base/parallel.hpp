@@ -24,10 +24,18 @@ class Tickets {
   std::atomic<std::size_t> next_ = 0;
 };
 
-/// Runs `body` once on each of `threads` new threads and waits for all. Not on OpenMP's own, which spin while they wait
-/// for each other and make a busy machine slower still. OpenBLAS stays single-threaded on them.
+/// Runs `body` once on each of `threads` threads and waits for all; a single one is the caller's own. They are new
+/// threads and not OpenMP's, which spin while they wait for each other and make a busy machine slower still. OpenBLAS
+/// and Eigen stay single-threaded meanwhile.
 template <class Body>
 void on_threads(int threads, const Body& body) {
+  if (threads <= 1) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    body();
+    omp_set_num_threads(before);
+    return;
+  }
   std::vector<std::thread> pool;
   for (int i = 0; i < threads; ++i)
     pool.emplace_back([&] {
@@ -37,7 +45,7 @@ void on_threads(int threads, const Body& body) {
   for (std::thread& thread : pool) thread.join();
 }
 
-/// What `body` returns, computed on a thread where BLAS and Eigen use no further ones: for many small computations.
+/// What `body` returns, computed while BLAS and Eigen use no further threads: for many small computations.
 template <class Body>
 auto on_one_thread(const Body& body) {
   std::optional<decltype(body())> result;
