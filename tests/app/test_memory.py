@@ -31,6 +31,17 @@ class Memory(AppTest):
         self.assertLess(small, 160 * MEGABYTE)
         self.assertEqual((self.folder / "small.npz").read_bytes(), (self.folder / "large.npz").read_bytes())
 
+    def test_each_step_needs_little_for_many_columns(self):
+        rows = np.random.default_rng(3).normal(size=(400, 50000)).astype(np.float32)
+        np.save(self.path("wide.npy"), rows)
+        args = ["cca", "wide.npy", "--x-columns", "1-25000", "--y-columns", "25001-50000", "--row-bound", 250, "--components",
+                1, *BUDGET_FLAGS, "--no-ledger"]
+        peak = self.peak(*args, "--noise", "each-step", "--rounds", 3, "--memory", "300M", "--threads", 2)
+        self.assertLess(peak, 300 * MEGABYTE, "d^2 numbers would be 20 GB")
+        self.assertEqual(np.load(self.path("model.npz"))["x_weights"].shape, (25000, 1))
+        # left to itself it finds the same way
+        self.assertEqual(self.run_json(*args, "--rounds", 1)["method"], "each-step")
+
 
 if __name__ == "__main__":
     unittest.main()
