@@ -108,7 +108,7 @@ void real_data(const Setting& setting) {
         {"gram", {PcaMethod::kGram, options}},
         {"power, 4 rounds", {PcaMethod::kPower, options, {.rounds = 4}}},
         {"adaptive-power, 4 rounds", {PcaMethod::kAdaptivePower, options, {.rounds = 4}}},
-        {fmt::format("sparse-power, 4 rounds, {} loadings", d / 2), {PcaMethod::kSparsePower, sparse, {.rounds = 4}}},
+        {fmt::format("sparse-power, {} loadings", d / 2), {PcaMethod::kSparsePower, sparse, {.rounds = 4}}},
         {"spiked", spiked}};
     LineChart chart{fmt::format("{}, {} rows, {} columns, k = {}", set.name, data->rows.rows(), d, set.k),
                     "epsilon",

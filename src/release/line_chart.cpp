@@ -11,7 +11,7 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kWidth = 860;
+constexpr double kWidth = 960;
 constexpr double kHeight = 400;
 constexpr double kLeft = 76;
 constexpr double kRight = 600;
