@@ -57,6 +57,8 @@ void show_words(const DatasetStatus& status) {
   else
     fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency),
                budget.unit);
+  if (budget.allow_model_based)
+    fmt::print("  allows     guarantees that hold only if the rows are drawn from a model\n");
   fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
   fmt::print("  remaining  {}\n", status.remaining);
 }

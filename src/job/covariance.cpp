@@ -80,7 +80,9 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
   if (!selection) return selection.error();
   const CovarianceProgram& program = selection->program;
   auto charged = charge(std::move(data->rows), draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
-                        fmt::format("covariance --method {}", name(program.method)), observer);
+                        fmt::format("covariance --method {}{}", name(program.method),
+                                    program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : ""),
+                        observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
   if (!fitted) return fitted.error();

@@ -49,6 +49,10 @@ nlohmann::json program_json(const PcaProgram& program, Calibration calibration) 
   return options;
 }
 
+const char* guarantee_flag(const SpikedOptions& spiked) {
+  return spiked.guarantee == Guarantee::kModel ? " --guarantee model" : "";
+}
+
 nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, const Budget& budget) {
   const auto r = static_cast<double>(pca.components.cols());
   const double spike = std::max(0.0, pca.eigenvalues[0] - noise_variance);

@@ -109,7 +109,9 @@ Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
   if (!selection) return selection.error();
   const PcaProgram& program = selection->program;
   auto charged = charge(std::move(data->rows), draft(program, budget), job.privacy, job.run, job.rows.data,
-                        fmt::format("pca --method {} --components {}", name(program.method), job.components), observer);
+                        fmt::format("pca --method {} --components {}{}", name(program.method), job.components,
+                                    program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : ""),
+                        observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
   if (!fitted) return fitted.error();

@@ -23,6 +23,9 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound);
 /// Options of a PCA program.
 nlohmann::json program_json(const PcaProgram& program, Calibration calibration);
 
+/// What the ledger remembers of a spiked fit whose guarantee rests on a model.
+const char* guarantee_flag(const SpikedOptions& spiked);
+
 /// The paper's rates for the error of a spiked covariance, from what was released.
 nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, const Budget& budget);
 
