@@ -4,11 +4,12 @@
 
 #include <cmath>
 
+#include "details.hpp"
+
 namespace eigenveil {
 namespace {
 
-constexpr int kBits = 30;           // a sensitivity is about 2^30 steps, so that truncation hardly counts
-constexpr int kDirectionBits = 20;  // public vectors are truncated to 2^-20
+constexpr int kBits = 30;  // a sensitivity is about 2^30 steps, so that truncation hardly counts
 constexpr double kMostSteps = 0x1p61;
 
 double unit_for(double sensitivity) { return std::ldexp(1.0, std::ilogb(sensitivity) - kBits); }
@@ -32,8 +33,6 @@ Status check_matrix(const Matrix& M, double sensitivity, const char* name) {
                     name, sensitivity, largest));
   return {};
 }
-
-double round_up(double value) { return value * (1.0 + 0x1p-50); }
 
 }  // namespace
 
@@ -94,24 +93,21 @@ Result<Released<Matrix>> PairOracle::ask(const std::string& label, Which which, 
 }
 
 Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V, double mu) {
-  if (static_cast<std::size_t>(V.rows()) != d_ || V.cols() == 0 || !V.allFinite() || V.cwiseAbs().maxCoeff() > 2)
-    return internal_error("directions must be finite, of unit length and fit the matrix");
+  const auto X = Directions::quantise(V);
+  if (!X) return X.error();
+  if (X->rows() != d_) return internal_error("directions must fit the matrix");
   const Lattice& from = lattice(which);
-  const double step = std::ldexp(1.0, kDirectionBits);
-  const Matrix X = (V * step).unaryExpr([](double x) { return std::trunc(x); });
-  // ||D X||_F <= ||D||_F ||X||_2, ||X||_2 by Gershgorin on the exact integer matrix X^T X
-  const double norm = round_up(std::sqrt((X.transpose() * X).cwiseAbs().rowwise().sum().maxCoeff()));
   EIGENVEIL_TRY(admit(label, mu));
   const auto k = static_cast<std::size_t>(V.cols());
   PrivateSum sum{PrivateSum::Layout::kPlain, d_, k, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {
-      const auto x = static_cast<Int128>(X(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
+      const auto x = static_cast<Int128>(X->scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
       for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
     }
   // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.
-  for (Int128& value : sum.values) value /= Int128{1} << kDirectionBits;
-  const double moved = from.sensitivity * std::max(1.0, norm / step) + std::sqrt(static_cast<double>(d_ * k));
+  for (Int128& value : sum.values) value /= Int128{1} << Directions::kBits;
+  const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
   return GaussianMechanism::release(std::move(sum), Sensitivity(round_up(moved)), mu, from.unit, random_);
 }
 

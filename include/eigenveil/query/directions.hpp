@@ -20,6 +20,9 @@ class Directions {
   /// A proved upper bound on max(1, ||X||_2): by Gershgorin on the exact integer matrix X^T X, rounded up.
   double norm_factor() const { return norm_factor_; }
 
+  /// The integers trunc(X 2^20).
+  const Matrix& scaled() const { return scaled_; }
+
   /// t = trunc(u^T X) for every row of a block: rows x k, row-major, exact.
   void project(const RowBlock& block, double* t) const;
 

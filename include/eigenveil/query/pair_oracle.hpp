@@ -39,7 +39,7 @@ class PairOracle {
   std::size_t columns() const { return d_; }
   /// The whole matrix.
   Result<Released<Matrix>> ask(const std::string& label, Which which, double mu);
-  /// Its product with a public matrix V of spectral norm at most 1 (d x k).
+  /// Its product with a public matrix V (d x k) of nearly orthonormal columns.
   Result<Released<Matrix>> ask_product(const std::string& label, Which which, const Matrix& V, double mu);
   bool complete() const { return meter_.complete(); }
   /// Deviation of an entry's noise: off the diagonal of a matrix, or in a product.
