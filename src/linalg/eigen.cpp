@@ -5,19 +5,28 @@
 #include <lapacke.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 namespace eigenveil {
 namespace {
 
-std::optional<EigenPairs> lanczos(const Matrix& S, Eigen::Index k) {
+// Nothing where it breaks down: on a matrix of low rank or a multiple of the identity Spectra throws, or calls numbers
+// far from any eigenvalue a success.
+std::optional<EigenPairs> lanczos(const Matrix& S, Eigen::Index k) try {
   Spectra::DenseSymMatProd<double> product(S);
   const Eigen::Index basis = std::min(S.rows(), std::max<Eigen::Index>(4 * k, 40));
   Spectra::SymEigsSolver<Spectra::DenseSymMatProd<double>> solver(product, k, basis);
   solver.init();
   solver.compute(Spectra::SortRule::LargestAlge, 500, 1e-12);
   if (solver.info() != Spectra::CompInfo::Successful) return std::nullopt;
-  return EigenPairs{solver.eigenvalues(), solver.eigenvectors()};
+  EigenPairs pairs{solver.eigenvalues(), solver.eigenvectors()};
+  const double residual = (S * pairs.vectors - pairs.vectors * pairs.values.asDiagonal()).norm();
+  const double skew = (pairs.vectors.transpose() * pairs.vectors - Matrix::Identity(k, k)).norm();
+  if (!(residual <= 1e-10 * S.norm()) || !(skew <= 1e-10)) return std::nullopt;
+  return pairs;
+} catch (const std::runtime_error&) {
+  return std::nullopt;
 }
 
 Result<EigenPairs> dense(Matrix S, Eigen::Index k) {

@@ -15,20 +15,45 @@ namespace {
 
 struct Ridged {
   Matrix B;
+  double kept;  // of the entries off the diagonal
   double ridge;
   double smallest;  // eigenvalue before
   double edge;
 };
 
+// James and Stein: of `entries` numbers with noise of the given variance, the share that is not noise.
+double signal_share(double squared_sum, double entries, double variance) {
+  if (!(variance > 0) || entries < 3) return 1;
+  return squared_sum > 0 ? std::max(0.0, 1 - (entries - 2) * variance / squared_sum) : 0.0;
+}
+
+// Entries off the diagonal shrink towards zero, those on it towards their mean, each by the share that noise has in
+// them: covariances far above the noise stay, and a B of independent columns becomes diagonal.
+Ridged shrink(const Matrix& B, double sigma) {
+  Ridged result{B, 1, 0, 0, 0};
+  const double d = static_cast<double>(B.rows());
+  const Vector diagonal = B.diagonal();
+  result.B.diagonal().setZero();
+  const double entries = static_cast<double>((result.B.array() != 0).count()) / 2;  // views have none in common
+  result.kept = signal_share(result.B.squaredNorm() / 2, entries, sigma * sigma);
+  result.B *= result.kept;
+  const double mean = diagonal.mean();
+  const Vector spread = diagonal.array() - mean;
+  const double kept = signal_share(spread.squaredNorm(), d - 1, 2 * sigma * sigma);
+  result.B.diagonal() = (kept * spread).array() + mean;
+  // A symmetric noise matrix has its spectrum within 2 sigma sqrt(d) (Wigner), a diagonal one within its largest entry.
+  result.edge = 2 * sigma * std::max(result.kept * std::sqrt(d), kept * std::sqrt(std::log(d)));
+  return result;
+}
+
 Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> given) {
-  const auto d = static_cast<double>(B.rows());
-  const auto extremes = extreme_eigenvalues(B);
+  Ridged result = shrink(B, sigma);
+  const auto extremes = extreme_eigenvalues(result.B);
   if (!extremes) return extremes.error();
-  // A symmetric noise matrix has its spectrum within 2 sigma sqrt(d) (Wigner); without noise B must still be
-  // invertible.
-  const double edge = 2 * sigma * std::sqrt(d);
-  const double least = std::max({edge, 1e-10 * std::max(extremes->largest, -extremes->smallest), 1e-300});
-  Ridged result{B, given.value_or(std::max(0.0, least - extremes->smallest)), extremes->smallest, edge};
+  // Without noise B must still be invertible.
+  const double least = std::max({result.edge, 1e-10 * std::max(extremes->largest, -extremes->smallest), 1e-300});
+  result.smallest = extremes->smallest;
+  result.ridge = given.value_or(std::max(0.0, least - extremes->smallest));
   if (given && !(extremes->smallest + *given > 0))
     return usage_error(
         fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
@@ -38,15 +63,22 @@ Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> gi
   return result;
 }
 
-std::vector<std::string> ridge_notes(const Ridged& ridged, bool given) {
-  if (!(ridged.ridge > 0)) return {};
-  if (given) return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge)};
-  if (ridged.edge > 0)
-    return {
+std::vector<std::string> notes_of(const Ridged& ridged, bool given) {
+  std::vector<std::string> notes;
+  if (ridged.kept < 0.5)
+    notes.push_back(
+        fmt::format("The entries of B off its diagonal are mostly noise: {:.0f}% of them was kept.", 100 * ridged.kept));
+  if (!(ridged.ridge > 0)) return notes;
+  if (given)
+    notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge));
+  else if (ridged.edge > 0)
+    notes.push_back(
         fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
                     "alone moves eigenvalues by up to {:.3g}.",
-                    ridged.ridge, ridged.smallest, ridged.edge)};
-  return {fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge)};
+                    ridged.ridge, ridged.smallest, ridged.edge));
+  else
+    notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge));
+  return notes;
 }
 
 std::vector<Eigen::Index> support_of(const Matrix& V) {
@@ -81,9 +113,10 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
   const auto start = start_of(pair, whole.B, options);
   if (!start) return start.error();
   // Sparse vectors meet the noise of s columns, not of all of them: a smaller ridge will do from here on.
-  const double few = 2 * pair.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
-  Matrix B = pair.B;
-  B.diagonal().array() += std::min(whole.ridge, options.ridge.value_or(std::max(few, 1e-10 * B.diagonal().maxCoeff())));
+  const double few = whole.kept * 2 * pair.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
+  Matrix B = whole.B;
+  B.diagonal().array() +=
+      std::min(0.0, options.ridge.value_or(std::max(few, 1e-10 * B.diagonal().maxCoeff())) - whole.ridge);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const auto support = support_of(V);
     const Matrix rows = V(support, Eigen::all);
@@ -111,7 +144,7 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
   const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(pair.A.rows()));
   const double spread = ridged->B.diagonal().cwiseInverse().mean();
   return GepResult{pairs->values, vectors, ridged->ridge, pair.edge_a * share * spread,
-                   ridge_notes(*ridged, options.ridge.has_value())};
+                   notes_of(*ridged, options.ridge.has_value())};
 }
 
 }  // namespace
@@ -148,7 +181,7 @@ Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options) {
   // In a basis where B = I the noise of A is multiplied by about the mean of 1 / B's entries on the diagonal.
   const double spread = ridged->B.diagonal().cwiseInverse().mean();
   return GepResult{pairs->values, pairs->vectors, ridged->ridge, pair.edge_a * spread,
-                   ridge_notes(*ridged, options.ridge.has_value())};
+                   notes_of(*ridged, options.ridge.has_value())};
 }
 
 }  // namespace eigenveil

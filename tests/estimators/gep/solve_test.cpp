@@ -13,6 +13,7 @@
 namespace eigenveil {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -47,19 +48,33 @@ TEST(SolvePair, AnIndefiniteBGetsARidgeAndSaysSo) {
   std::mt19937_64 random(2);
   const double sigma = 0.2;
   const Matrix A = definite(random, 30);
-  const Matrix B = 0.1 * Matrix::Identity(30, 30) + sigma * symmetric_noise(random, 30);
+  // Two groups of columns that move together and against each other, weaker than the noise's edge.
+  Vector groups = Vector::Ones(30);
+  groups.tail(15).setConstant(-1);
+  const Matrix B = 0.2 * groups * groups.transpose() + sigma * symmetric_noise(random, 30);
   const auto solved = solve_pair({A, B, 0, sigma, 0}, {.components = 2});
   ASSERT_TRUE(solved.ok());
   EXPECT_GT(solved->ridge, sigma);
-  ASSERT_EQ(solved->notes.size(), 1U);
-  EXPECT_THAT(solved->notes[0], HasSubstr("ridge"));
-  const Matrix ridged = B + solved->ridge * Matrix::Identity(30, 30);
-  EXPECT_NEAR(extreme_eigenvalues(ridged)->smallest, 2 * sigma * std::sqrt(30.0), 1e-9);
-  EXPECT_LT((solved->vectors.transpose() * ridged * solved->vectors - Matrix::Identity(2, 2)).norm(), 1e-8);
+  EXPECT_THAT(solved->notes, Contains(HasSubstr("ridge")));
 
   const auto refused = solve_pair({A, B, 0, sigma, 0}, {.components = 2, .ridge = 0.0});
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("--ridge"));
+}
+
+// What noise hides is not inverted: independent columns whose released covariances are noise alone are solved as if they
+// were known to be independent, and covariances above the noise are used.
+TEST(SolvePair, CovariancesShrinkByTheShareThatNoiseHas) {
+  std::mt19937_64 random(3);
+  const auto cosine = [&](const Matrix& B, double sigma) {
+    Vector mean = Vector::Zero(B.rows());
+    mean.head(5).setOnes();
+    const Matrix noisy = B + sigma * symmetric_noise(random, B.rows());
+    const auto solved = solve_pair({mean * mean.transpose(), noisy, 0, sigma, 0}, {.components = 1});
+    return std::abs(solved->vectors.col(0).normalized().dot(B.llt().solve(mean).normalized()));
+  };
+  EXPECT_GT(cosine(Matrix::Identity(500, 500), 0.1), 0.999);
+  EXPECT_GT(cosine(Matrix::Identity(30, 30) + Matrix::Constant(30, 30, 2), 0.03), 0.98);  // 0.92 without covariances
 }
 
 TEST(SolvePair, ASingularBWithoutNoiseIsSolvedToo) {

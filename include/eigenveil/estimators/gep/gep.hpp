@@ -38,7 +38,7 @@ struct GepOptions {
 /// Solutions of A v = lambda B v for what was released.
 struct GepResult {
   Vector values;   ///< descending
-  Matrix vectors;  ///< d x K; once: V^T (B + ridge I) V = I
+  Matrix vectors;  ///< d x K; once: V^T (B + ridge I) V = I for B as it was solved
   double ridge;
   double noise_edge;               ///< the largest value that noise alone would typically give; 0: not known
   std::vector<std::string> notes;  ///< what the solve met, in words for people

@@ -16,8 +16,8 @@ struct NoisyPair {
 };
 
 /// Solves what was released: post-processing.
-/// The ridge `auto` lifts the smallest eigenvalue of B to what noise typically moves it by, 2 sigma_b sqrt(d), and no
-/// further: a B well above its noise stays as it is.
+/// B is shrunk first, by the share of its entries that noise accounts for (James and Stein). The ridge `auto` then lifts
+/// its smallest eigenvalue to what noise typically moves it by and no further. A B well above its noise stays as it is.
 /// With a sparsity: the truncated flow from `options.start`, then an exact solve over the columns it kept.
 Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options);
 
