@@ -95,11 +95,14 @@ void real_data(const Setting& setting) {
     RunOptions run_options;
     run_options.threads = setting.threads;
     run_options.memory = std::size_t{6} << 30;
-    auto data = bound_data(set.rows, run_options, 0, silent);
-    if (!data) throw std::runtime_error(data.error().message);
-    const Moments exact = moments_of(data->rows, set.k);
-    const std::size_t d = data->rows.columns();
-    PcaOptions options{set.k, data->preparation, {}};
+    auto rows = bound_rows(set.rows, run_options, 0, silent);
+    if (!rows) throw std::runtime_error(rows.error().message);
+    const Moments exact = moments_of(*rows, set.k);
+    const std::size_t d = rows->columns();
+    PreparationOptions preparation;
+    preparation.private_mean = set.rows.center == Center::kPrivate;
+    preparation.bound = set.rows.row_bound;
+    PcaOptions options{set.k, preparation, {}};
     PcaOptions sparse = options;
     sparse.sparsity = d / 2;
     PcaProgram spiked{PcaMethod::kSpiked, options};
@@ -110,7 +113,7 @@ void real_data(const Setting& setting) {
         {"adaptive-power, 4 rounds", {PcaMethod::kAdaptivePower, options, {.rounds = 4}}},
         {fmt::format("sparse-power, {} loadings", d / 2), {PcaMethod::kSparsePower, sparse, {.rounds = 4}}},
         {"spiked", spiked}};
-    LineChart chart{fmt::format("{}, {} rows, {} columns, k = {}", set.name, data->rows.rows(), d, set.k),
+    LineChart chart{fmt::format("{}, {} rows, {} columns, k = {}", set.name, rows->rows(), d, set.k),
                     "epsilon",
                     "share of the best variance",
                     {},
@@ -122,7 +125,7 @@ void real_data(const Setting& setting) {
       for (const double epsilon : epsilons) {
         double mean = 0;
         for (int seed = 0; seed < 3; ++seed) {
-          const PcaFit done = run(program, budget(epsilon, 1e-6), data->rows, seed);
+          const PcaFit done = run(program, budget(epsilon, 1e-6), *rows, seed);
           mean += captured(done.pca.components, exact.covariance) / exact.best / 3;
         }
         cells.push_back(fmt::format("{:.3f}", mean));

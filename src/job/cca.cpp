@@ -68,14 +68,16 @@ Result<FitOutcome> run_cca(const CcaJob& job, Observer& observer) {
   auto data = bound_data(chosen->rows, job.fit.run, gep_memory(options.gep, job.fit.run, d, 2 * options.gep.components),
                          observer);
   if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
   options.gep.preparation = data->preparation;
   const PrivacyPlan plan = options.gep.as_in_paper
                                ? paper_plan_cca(options, job.fit.privacy.epsilon, job.fit.privacy.delta)
                                : plan_cca(job.fit.privacy.adjacency, options);
   auto charged =
-      charge(std::move(data->rows), plan, job.fit.privacy, job.fit.run, job.fit.rows.data,
-             fmt::format("cca --noise {} --components {}", name(options.gep.noise), options.gep.components), observer);
+      charge(*data->rows,
+             {plan, job.fit.privacy, job.fit.run, job.fit.rows.data,
+              fmt::format("cca --noise {} --components {}", name(options.gep.noise), options.gep.components)},
+             observer);
   if (!charged) return charged.error();
   const auto fit = fit_cca(*charged->oracle, charged->plan, options);
   if (!fit) return fit.error();

@@ -56,7 +56,7 @@ Result<Selection> select_program(const std::vector<PcaProgram>& programs, const 
   return selection;
 }
 
-Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const BoundedRows& rows,
+Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const HeldRows& rows,
                          const Budget& budget, int threads, Observer& observer) {
   if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
   std::optional<std::size_t> count;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace eigenveil {
@@ -49,10 +50,36 @@ Result<std::vector<std::string>> labels_of(const ClassColumn& column, const Colu
   return classes;
 }
 
+// "1-50" are the positions that name the columns of a file without names; everything else is a name.
+Result<std::vector<std::string>> names_without_file(const std::vector<std::string>& columns) {
+  constexpr std::size_t kMost = 1000000;
+  std::vector<std::string> names;
+  for (const std::string& column : columns) {
+    std::size_t first = 0;
+    std::size_t last = 0;
+    const char* end = column.data() + column.size();
+    const auto low = std::from_chars(column.data(), end, first);
+    const bool range = low.ec == std::errc() && low.ptr != end && *low.ptr == '-' &&
+                       std::from_chars(low.ptr + 1, end, last).ptr == end && first >= 1 && last >= first;
+    if (!range)
+      names.push_back(column);
+    else if (last > kMost)
+      return usage_error(fmt::format("--columns {}: at most {} columns", column, kMost));
+    else
+      for (std::size_t i = first; i <= last; ++i) names.push_back(std::to_string(i));
+  }
+  if (names.empty())
+    return usage_error(
+        "the columns must be named where the rows are elsewhere: give a --schema, or --columns a,b,c or "
+        "--columns 1-50 for files without names");
+  return names;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> column_names(const std::string& data, const SourceOptions& given,
                                               const std::vector<std::string>& columns) {
+  if (data.empty()) return names_without_file(columns);
   SourceOptions options = given;
   options.columns = columns;
   options.categories.clear();

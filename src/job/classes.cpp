@@ -57,14 +57,15 @@ Result<Fitted> fit_task(const FitJob& job, const Task& task, const RowOptions& r
   auto data =
       bound_data(rows, job.run, gep_memory(options.gep, job.run, d, std::max(classes, job.gep.components)), observer);
   if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
   options.gep.preparation = data->preparation;
   const PrivacyPlan plan = options.gep.as_in_paper ? paper_plan_classes(options, job.privacy.epsilon, job.privacy.delta)
                                                    : plan_classes(job.privacy.adjacency, options);
-  auto charged =
-      charge(std::move(data->rows), plan, job.privacy, job.run, job.rows.data,
-             fmt::format("{} --noise {} --components {}", task.model, name(options.gep.noise), options.gep.components),
-             observer);
+  auto charged = charge(
+      *data->rows,
+      {plan, job.privacy, job.run, job.rows.data,
+       fmt::format("{} --noise {} --components {}", task.model, name(options.gep.noise), options.gep.components)},
+      observer);
   if (!charged) return charged.error();
   auto fit = fit_classes(*charged->oracle, charged->plan, options);
   if (!fit) return fit.error();

@@ -41,11 +41,11 @@ struct CovarianceSelection {
 
 Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const BoundedData& data, const Budget& budget,
                                               Observer& observer) {
-  if (job.method) return CovarianceSelection{program_for(job, *job.method, data.preparation, data.rows.columns())};
+  if (job.method) return CovarianceSelection{program_for(job, *job.method, data.preparation, data.rows->columns())};
   std::optional<std::size_t> count;
-  if (budget.adjacency == Adjacency::kReplaceOne) count = data.rows.rows();
+  if (budget.adjacency == Adjacency::kReplaceOne) count = data.rows->rows();
   const PcaOptions options{job.spiked.rank.value_or(1), {}, {}};
-  const auto model = public_model(job.guess, count, data.rows.columns(), data.rows.lattice().radius, options);
+  const auto model = public_model(job.guess, count, data.rows->columns(), data.rows->lattice().radius, options);
   if (!model) return model.error();
   observer.step("forecasting methods on a public model");
   const auto sample = Sample::draw(*model, thread_count(job.run), 1);
@@ -54,12 +54,12 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
   double best = 0;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
     const auto error =
-        forecast_covariance(*sample, program_for(job, method, {}, data.rows.columns()), budget, model->rows);
+        forecast_covariance(*sample, program_for(job, method, {}, data.rows->columns()), budget, model->rows);
     if (!error) return error.error();
     selection.forecasts.push_back({{"method", name(method)}, {"relative_error", *error}});
     if (method == PcaMethod::kGram || *error < best) {
       best = *error;
-      selection.program = program_for(job, method, data.preparation, data.rows.columns());
+      selection.program = program_for(job, method, data.preparation, data.rows->columns());
     }
   }
   return selection;
@@ -73,15 +73,16 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
   const PcaProgram sized = pca_program(program_for(job, job.method.value_or(PcaMethod::kGram), {}, *d));
   auto data = bound_data(job.rows, job.run, sums_bytes(sized, *d, thread_count(job.run)), observer);
   if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
 
   const Budget budget = budget_of(job.privacy);
   const auto selection = select_covariance(job, *data, budget, observer);
   if (!selection) return selection.error();
   const CovarianceProgram& program = selection->program;
-  auto charged = charge(std::move(data->rows), draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
-                        fmt::format("covariance --method {}{}", name(program.method),
-                                    program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : ""),
+  auto charged = charge(*data->rows,
+                        {draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
+                         fmt::format("covariance --method {}{}", name(program.method),
+                                     program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
                         observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);

@@ -101,16 +101,17 @@ Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
     reserved = std::max(reserved, sums_bytes(program, *d, threads));
   auto data = bound_data(job.rows, job.run, reserved, observer);
   if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows.diagnostics();
+  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
 
   const Budget budget = budget_of(job.privacy);
   const std::vector<PcaProgram> programs = programs_for(job, data->preparation, *d);
-  auto selection = select(programs, job.guess, data->rows, budget, threads, observer);
+  auto selection = select(programs, job.guess, *data->rows, budget, threads, observer);
   if (!selection) return selection.error();
   const PcaProgram& program = selection->program;
-  auto charged = charge(std::move(data->rows), draft(program, budget), job.privacy, job.run, job.rows.data,
-                        fmt::format("pca --method {} --components {}{}", name(program.method), job.components,
-                                    program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : ""),
+  auto charged = charge(*data->rows,
+                        {draft(program, budget), job.privacy, job.run, job.rows.data,
+                         fmt::format("pca --method {} --components {}{}", name(program.method), job.components,
+                                     program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
                         observer);
   if (!charged) return charged.error();
   const auto fitted = fit(program, budget, *charged->oracle, charged->plan);

@@ -8,42 +8,6 @@
 namespace eigenveil {
 namespace {
 
-/// Tells the observer about every ask, and passes it on.
-class ObservedOracle final : public Oracle {
- public:
-  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer)
-      : oracle_(std::move(oracle)), observer_(observer) {}
-
-  RowsShape shape() const override { return oracle_->shape(); }
-  bool complete() const override { return oracle_->complete(); }
-  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
-    observer_.step("asking: " + label);
-    return oracle_->ask(label, query, mu);
-  }
-  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
-                                              std::int64_t target, double epsilon) override {
-    observer_.step("asking: " + label);
-    return oracle_->first_at_most(label, query, target, epsilon);
-  }
-  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
-                                      std::int64_t target, double epsilon, double mu) override {
-    observer_.step("asking: " + search + ", " + product);
-    return oracle_->ask_filtered(search, product, query, target, epsilon, mu);
-  }
-  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override {
-    observer_.step("asking: " + label);
-    return oracle_->ask_model(label, query, mu);
-  }
-  Status recenter(const Vector& mean, RowBound radius) override {
-    observer_.step("recentring rows");
-    return oracle_->recenter(mean, radius);
-  }
-
- private:
-  std::unique_ptr<Oracle> oracle_;
-  Observer& observer_;
-};
-
 // A data file without a data set of its own is recorded under its path (its end, if that is very long).
 std::string name_of_file(const std::string& data, Adjacency adjacency) {
   constexpr std::size_t kLongest = 160;
@@ -77,9 +41,7 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 
 }  // namespace
 
-Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
-                                const RunOptions& run, const std::string& data, const std::string& purpose,
-                                Observer& observer) {
+Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy) {
   const bool tight = privacy.calibration == Calibration::kTight;
   auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
   if (!plan) return plan.error();
@@ -89,30 +51,31 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
                                       *certified, privacy.epsilon.value()));
   EIGENVEIL_TRY(check_drawable(*plan, largest));
+  return CertifiedPlan{*std::move(plan), *certified};
+}
 
+Sensitivity largest_sensitivity(const Lattice& lattice) {
+  const auto L = static_cast<double>(lattice.norm_bound());
+  return Sensitivity(2 * L * L);
+}
+
+Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                Observer& observer) {
+  auto certified = certify(shape, largest, privacy);
+  if (!certified) return certified.error();
   observer.step("reserving budget");
   std::string dataset;
   if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
-  auto reservation = privacy.use_ledger ? reserve(*plan, privacy, dataset, purpose)
-                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(*plan));
+  auto reservation = privacy.use_ledger ? reserve(certified->plan, privacy, dataset, purpose)
+                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified->plan));
   if (!reservation) return reservation.error();
   observer.step("budget reserved");
 
   auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
   const bool secure = random.secure();
-  return ChargedPlan{{*std::move(plan), *certified, secure, dataset}, *std::move(reservation), std::move(random)};
-}
-
-Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
-                             const RunOptions& run, const std::string& data, const std::string& purpose,
-                             Observer& observer) {
-  // No query moves a sum by more than about 2 L^2.
-  const auto L = static_cast<double>(rows.lattice().norm_bound());
-  auto charged = charge_plan(shape, Sensitivity(2 * L * L), privacy, run, data, purpose, observer);
-  if (!charged) return charged.error();
-  auto local = std::make_unique<LocalOracle>(std::move(rows), privacy.adjacency, std::move(charged->reservation),
-                                             std::move(charged->random));
-  return ChargedOracle{static_cast<Charge&&>(*charged), std::make_unique<ObservedOracle>(std::move(local), observer)};
+  return ChargedPlan{
+      {std::move(certified->plan), certified->epsilon, secure, dataset}, *std::move(reservation), std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {

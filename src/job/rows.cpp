@@ -86,12 +86,15 @@ Status pick_columns(Schema& schema, const RowOptions& options) {
     const auto found = std::find_if(schema.columns.begin(), schema.columns.end(),
                                     [&](const ColumnSpec& spec) { return spec.name == name; });
     if (found == schema.columns.end())
-      return usage_error(fmt::format("{}: the schema does not describe the column '{}'", *options.schema, name));
+      return usage_error(
+          fmt::format("{}: the schema does not describe the column '{}'", options.schema.value_or("bounds"), name));
     picked.columns.push_back(*found);
   }
   schema = std::move(picked);
   return {};
 }
+
+}  // namespace
 
 Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
   const double largest = map.largest_norm();
@@ -100,23 +103,23 @@ Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
   return RowBound::of(largest);
 }
 
-}  // namespace
-
 int thread_count(const RunOptions& run) {
   return run.threads > 0 ? run.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 Result<OpenedData> open_data(const RowOptions& options) {
-  if (options.schema && !options.ranges.empty())
+  if ((options.schema || options.bounds) && !options.ranges.empty())
     return usage_error("--schema and --range both give bounds: use one of them");
   SourceOptions source_options = options.source;
-  std::optional<Schema> schema;
-  if (options.schema) {
+  std::optional<Schema> schema = options.bounds;
+  if (options.schema || options.bounds) {
     if (!options.source.columns.empty())
       return usage_error("--schema and --columns both choose columns: list the columns in the schema");
-    auto read = read_schema(*options.schema);
-    if (!read) return read.error();
-    schema = *std::move(read);
+    if (options.schema) {
+      auto read = read_schema(*options.schema);
+      if (!read) return read.error();
+      schema = *std::move(read);
+    }
     if (!options.schema_columns.empty()) EIGENVEIL_TRY(pick_columns(*schema, options));
     source_options.columns = schema->names();
     source_options.categories = schema->categories();
@@ -129,18 +132,22 @@ Result<OpenedData> open_data(const RowOptions& options) {
     schema = std::move(classed->schema);
     classes = std::move(classed->classes);
   }
-  auto source = open_source(options.data, source_options);
+  const bool elsewhere = options.data.empty();
+  auto source = elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr) : open_source(options.data, source_options);
   if (!source) return source.error();
-  std::vector<std::string> features = (*source)->columns();
+  const auto names =
+      elsewhere ? column_names("", {}, source_options.columns) : Result<std::vector<std::string>>((*source)->columns());
+  if (!names) return names.error();
+  std::vector<std::string> features = *names;
   if (options.class_column) features.pop_back();
   auto map = map_for(options, schema, features);
   if (!map) return map.error();
-  if (options.class_column && !options.class_column->cuts.empty())
+  if (*source && options.class_column && !options.class_column->cuts.empty())
     *source = std::make_unique<SlicedSource>(*std::move(source), options.class_column->cuts);
   return OpenedData{*std::move(source), *std::move(map), std::move(classes)};
 }
 
-Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
                                Observer& observer) {
   constexpr std::size_t kProgram = std::size_t{96} << 20;  // the program itself, BLAS buffers, one batch of raw rows
   constexpr std::size_t kLeastRows = std::size_t{16} << 20;
@@ -150,6 +157,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
   observer.step("reading rows");
   auto opened = open_data(options);
   if (!opened) return opened.error();
+  if (!opened->source) return internal_error("there is no file to read rows from");
   const auto bound = first_bound(options, opened->map);
   if (!bound) return bound.error();
 
@@ -170,11 +178,7 @@ Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run,
       error.message = options.data + ", " + error.message;
     return error;
   }
-  PreparationOptions preparation;
-  preparation.private_mean = options.center == Center::kPrivate;
-  preparation.bound = options.row_bound;
-  preparation.private_bound = options.private_row_bound;
-  return BoundedData{*std::move(rows), std::move(opened->map), preparation, std::move(opened->classes)};
+  return rows;
 }
 
 }  // namespace eigenveil

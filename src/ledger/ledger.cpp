@@ -187,6 +187,16 @@ Result<DatasetStatus> Ledger::show(const std::string& name) {
 
 Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, Adjacency adjacency,
                                                      const PrivacyPlan& plan, const std::string& purpose) {
+  return charge(dataset, adjacency, plan, purpose, false);
+}
+
+Result<std::unique_ptr<Reservation>> Ledger::reserve_once(const std::string& dataset, Adjacency adjacency,
+                                                          const PrivacyPlan& plan, const std::string& purpose) {
+  return charge(dataset, adjacency, plan, purpose, true);
+}
+
+Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, Adjacency adjacency,
+                                                    const PrivacyPlan& plan, const std::string& purpose, bool once) {
   EIGENVEIL_TRY(check_plan(adjacency, plan));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
@@ -202,6 +212,14 @@ Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset,
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "
                     "the model. Use --guarantee strict, or a data set created with --allow-model-based",
                     dataset));
+  if (once)
+    for (const ReservationRecord& paid : account->status.reservations) {
+      if (paid.purpose != purpose) continue;
+      const bool open = paid.state == ReservationState::kReserved || paid.state == ReservationState::kAnswered;
+      if (!open || paid.plan.events != plan.events)
+        return budget_refused(fmt::format("The ledger has closed '{}', or charged it for another plan", purpose));
+      return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, paid.id));
+    }
   EIGENVEIL_TRY(admit(*account, plan));
   const auto id = insert_reservation(*db_, *account, plan, purpose);
   if (!id) return id.error();

@@ -12,7 +12,7 @@ namespace {
 constexpr double kInflation = 1.0 + 0x1p-20;  // pays for the discrete law and for rounding: discrete.proof.md
 constexpr double kSmallestSigma = 0x1p40;
 
-void add_noise(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
+void draw_into(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
   const Int128 scale = Int128{1} << noise.shift;
   const DiscreteGaussian draw(noise.sigma);
   if (sum.layout == PrivateSum::Layout::kPlain) {
@@ -26,7 +26,7 @@ void add_noise(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
       *value = *value * scale + (row == column ? draw(random) : draw_off(random));
 }
 
-Matrix to_matrix(const PrivateSum& sum, double unit) {
+Matrix scaled(const PrivateSum& sum, double unit) {
   const auto rows = static_cast<Eigen::Index>(sum.rows);
   const auto columns = static_cast<Eigen::Index>(sum.columns);
   Matrix result(rows, columns);
@@ -36,6 +36,13 @@ Matrix to_matrix(const PrivateSum& sum, double unit) {
       result(i, j) = static_cast<double>(*value++) * unit;
   if (sum.layout == PrivateSum::Layout::kSymmetric) result.triangularView<Eigen::StrictlyUpper>() = result.transpose();
   return result;
+}
+
+// sigma / sqrt(shares), rounded up
+std::uint64_t share_of(std::uint64_t sigma, std::size_t shares) {
+  if (shares == 1) return sigma;
+  return static_cast<std::uint64_t>(
+      std::ceil(static_cast<double>(sigma) / std::sqrt(static_cast<double>(shares)) * (1.0 + 0x1p-40)));
 }
 
 }  // namespace
@@ -56,13 +63,25 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double 
   return NoiseScale{shift, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
 }
 
-Result<Released<Matrix>> GaussianMechanism::release(PrivateSum sum, Sensitivity sensitivity, double mu, double unit,
-                                                    SecureRandom& random) {
-  if (std::isinf(mu)) return Released<Matrix>(to_matrix(sum, unit));
+Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Sensitivity sensitivity, double mu, std::size_t shares,
+                                              SecureRandom& random) {
+  if (shares < 1 || shares > 4096) return internal_error("noise is shared by 1 to 4096 holders");
+  if (std::isinf(mu)) return NoisySum(std::move(sum), 0);
   auto noise = noise_for(sensitivity, mu);
   if (!noise) return noise.error();
-  add_noise(sum, *noise, random);
-  return Released<Matrix>(to_matrix(sum, std::ldexp(unit, -noise->shift)));
+  draw_into(sum, {noise->shift, share_of(noise->sigma, shares), share_of(noise->sigma_off, shares)}, random);
+  return NoisySum(std::move(sum), noise->shift);
+}
+
+Released<Matrix> GaussianMechanism::to_matrix(const NoisySum& noisy, double unit) {
+  return Released<Matrix>(scaled(noisy.sum_, std::ldexp(unit, -noisy.shift_)));
+}
+
+Result<Released<Matrix>> GaussianMechanism::release(PrivateSum sum, Sensitivity sensitivity, double mu, double unit,
+                                                    SecureRandom& random) {
+  const auto noisy = add_noise(std::move(sum), sensitivity, mu, 1, random);
+  if (!noisy) return noisy.error();
+  return to_matrix(*noisy, unit);
 }
 
 }  // namespace eigenveil

@@ -10,7 +10,8 @@ double Oracle::noise_of(const SumQuery& query, double mu) const {
   const RowsShape facts = shape();
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;  // mu = infinity, or a noise that `ask` will refuse in words
-  return std::ldexp(static_cast<double>(symmetric(query) ? noise->sigma_off : noise->sigma), -noise->shift) *
+  return facts.noise_factor *
+         std::ldexp(static_cast<double>(symmetric(query) ? noise->sigma_off : noise->sigma), -noise->shift) *
          unit(query, facts.lattice);
 }
 
@@ -18,12 +19,13 @@ double Oracle::noise_of(const FilteredApply& query, std::size_t chosen, double m
   const RowsShape facts = shape();
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, chosen, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;
-  return std::ldexp(static_cast<double>(noise->sigma), -noise->shift) * facts.lattice.unit() * facts.lattice.unit();
+  return facts.noise_factor * std::ldexp(static_cast<double>(noise->sigma), -noise->shift) * facts.lattice.unit() *
+         facts.lattice.unit();
 }
 
-LocalOracle::LocalOracle(BoundedRows rows, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
+LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
                          SecureRandom random)
-    : rows_(std::move(rows)),
+    : sums_(std::move(sums)),
       adjacency_(adjacency),
       reservation_(std::move(reservation)),
       meter_(reservation_->plan()),
@@ -34,8 +36,8 @@ LocalOracle::~LocalOracle() {
 }
 
 RowsShape LocalOracle::shape() const {
-  RowsShape shape{rows_.columns(), std::nullopt, rows_.lattice(), adjacency_};
-  if (adjacency_ == Adjacency::kReplaceOne) shape.rows = rows_.rows();
+  RowsShape shape{sums_->here().columns(), std::nullopt, sums_->here().lattice(), adjacency_};
+  if (adjacency_ == Adjacency::kReplaceOne) shape.rows = sums_->rows();
   return shape;
 }
 
@@ -48,22 +50,22 @@ Status LocalOracle::admit(const std::string& label, const Mechanism& asked) {
 }
 
 Result<Released<Matrix>> LocalOracle::ask(const std::string& label, const SumQuery& query, double mu) {
-  EIGENVEIL_TRY(validate(query, rows_, adjacency_));
-  const Sensitivity moved = sensitivity(query, rows_.lattice(), adjacency_);
+  EIGENVEIL_TRY(validate(query, sums_->here(), adjacency_));
+  const Sensitivity moved = sensitivity(query, lattice(), adjacency_);
   if (!std::isinf(mu))
     if (const auto noise = GaussianMechanism::noise_for(moved, mu); !noise) return noise.error();
   EIGENVEIL_TRY(admit(label, GaussianEvent{mu}));
-  auto sum = exact_sum(query, rows_);
+  auto sum = sums_->sum(query);
   if (!sum) return sum.error();
-  return GaussianMechanism::release(*std::move(sum), moved, mu, unit(query, rows_.lattice()), random_);
+  return GaussianMechanism::release(*std::move(sum), moved, mu, unit(query, lattice()), random_);
 }
 
 Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,
                                                          std::int64_t target, double epsilon) {
-  EIGENVEIL_TRY(validate(query, rows_));
+  EIGENVEIL_TRY(validate(query, sums_->here()));
   if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(admit(label, PureEvent{epsilon}));
-  const auto counts = exact_counts(query, rows_);
+  const auto counts = sums_->counts(query);
   if (!counts) return counts.error();
   return SparseVector::first_at_most(*counts, target, epsilon, random_);
 }
@@ -71,22 +73,21 @@ Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& labe
 Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, const std::string& product,
                                                  const FilteredApply& query, std::int64_t target, double epsilon,
                                                  double mu) {
-  EIGENVEIL_TRY(validate(query, rows_));
-  const Lattice& lattice = rows_.lattice();
+  EIGENVEIL_TRY(validate(query, sums_->here()));
   // Nothing that cannot be drawn is begun: the widest threshold needs the most noise.
-  const Sensitivity widest = sensitivity(query, query.grid.size() - 1, lattice, adjacency_);
+  const Sensitivity widest = sensitivity(query, query.grid.size() - 1, lattice(), adjacency_);
   if (!std::isinf(mu))
     if (const auto noise = GaussianMechanism::noise_for(widest, mu); !noise) return noise.error();
   if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(admit(search, PureEvent{epsilon}));
   EIGENVEIL_TRY(admit(product, GaussianEvent{mu}));
-  const auto cells = exact_cells(query, rows_);
+  const auto cells = sums_->cells(query);
   if (!cells) return cells.error();
   auto chosen = SparseVector::first_at_most(cells->above, target, epsilon, random_);
   if (!chosen) return chosen.error();
-  auto sum = GaussianMechanism::release(filtered_sum(*cells, query, lattice, **chosen),
-                                        sensitivity(query, **chosen, lattice, adjacency_), mu,
-                                        lattice.unit() * lattice.unit(), random_);
+  auto sum = GaussianMechanism::release(filtered_sum(*cells, query, lattice(), **chosen),
+                                        sensitivity(query, **chosen, lattice(), adjacency_), mu,
+                                        lattice().unit() * lattice().unit(), random_);
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
 }
@@ -94,16 +95,18 @@ Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, cons
 Result<Released<Matrix>> LocalOracle::ask_model(const std::string& label, const ModelQuery& query, double mu) {
   if (!meter_.plan().model_based)
     return internal_error(fmt::format("'{}' rests on a model of the rows, and the plan does not say so", label));
-  EIGENVEIL_TRY(validate(query, rows_, adjacency_));
-  const Sensitivity moved = assumed_sensitivity(query, rows_.lattice());
+  EIGENVEIL_TRY(validate(query, sums_->here(), adjacency_));
+  const Sensitivity moved = assumed_sensitivity(query, lattice());
   if (!std::isinf(mu))
     if (const auto noise = GaussianMechanism::noise_for(moved, mu); !noise) return noise.error();
   EIGENVEIL_TRY(admit(label, GaussianEvent{mu}));
-  auto value = exact_value(query, rows_);
+  auto sum = sums_->sum(sum_behind(query, lattice()));
+  if (!sum) return sum.error();
+  auto value = exact_value(query, *std::move(sum));
   if (!value) return value.error();
-  return GaussianMechanism::release(*std::move(value), moved, mu, unit(query, rows_.lattice()), random_);
+  return GaussianMechanism::release(*std::move(value), moved, mu, unit(query, lattice()), random_);
 }
 
-Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return rows_.recenter(mean, radius); }
+Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }
 
 }  // namespace eigenveil

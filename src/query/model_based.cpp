@@ -20,18 +20,16 @@ std::vector<Int128> packed(const Matrix& P) {
   return values;
 }
 
-Result<PrivateSum> projector(const SpikedProjector& query, const BoundedRows& rows) {
-  const auto gram = gram_sum(rows);
-  if (!gram) return gram.error();
-  const auto d = static_cast<Eigen::Index>(rows.columns());
+Result<PrivateSum> projector(const SpikedProjector& query, const PrivateSum& gram) {
+  const auto d = static_cast<Eigen::Index>(gram.rows);
   Matrix G(d, d);
-  const Int128* value = gram->data();
+  const Int128* value = gram.values.data();
   for (Eigen::Index j = 0; j < d; ++j)
     for (Eigen::Index i = j; i < d; ++i) G(i, j) = G(j, i) = std::ldexp(static_cast<double>(*value++), -40);
   const auto top = top_eigenpairs(G, query.rank);
   if (!top) return top.error();
   const Matrix P = top->vectors * top->vectors.transpose();
-  return PrivateSum{PrivateSum::Layout::kSymmetric, rows.columns(), rows.columns(), packed(P)};
+  return PrivateSum{PrivateSum::Layout::kSymmetric, gram.rows, gram.rows, packed(P)};
 }
 
 double assumed(const ModelQuery& query) {
@@ -53,11 +51,15 @@ Status validate(const ModelQuery& query, const BoundedRows& rows, Adjacency adja
   return check_directions(std::get<SpikedBlock>(query).X, rows);
 }
 
-Result<PrivateSum> exact_value(const ModelQuery& query, const BoundedRows& rows) {
-  if (const auto* q = std::get_if<SpikedProjector>(&query)) return projector(*q, rows);
+SumQuery sum_behind(const ModelQuery& query, const Lattice& lattice) {
+  if (std::holds_alternative<SpikedProjector>(query)) return Gram{};
   // Projections are at most 2 B long, so this radius shortens none.
-  const auto& block = std::get<SpikedBlock>(query);
-  return exact_sum(ProjectedGram{block.X, 2 * rows.lattice().radius}, rows);
+  return ProjectedGram{std::get<SpikedBlock>(query).X, 2 * lattice.radius};
+}
+
+Result<PrivateSum> exact_value(const ModelQuery& query, PrivateSum sum) {
+  if (const auto* q = std::get_if<SpikedProjector>(&query)) return projector(*q, sum);
+  return sum;
 }
 
 double unit(const ModelQuery& query, const Lattice& lattice) {

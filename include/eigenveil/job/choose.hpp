@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "eigenveil/job/observer.hpp"
+#include "eigenveil/job/engine.hpp"
 #include "eigenveil/planner/forecast.hpp"
 
 namespace eigenveil {
@@ -32,7 +32,7 @@ Result<Selection> select_program(const std::vector<PcaProgram>& programs, const 
                                  const Budget& budget, int threads, Observer& observer);
 
 /// The same for rows that are there; their number enters only where it is public.
-Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const BoundedRows& rows,
+Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const HeldRows& rows,
                          const Budget& budget, int threads, Observer& observer);
 
 nlohmann::json to_json(const Forecast& forecast);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "eigenveil/estimators/pca/method.hpp"
-#include "eigenveil/job/privacy.hpp"
+#include "eigenveil/job/engine.hpp"
 #include "eigenveil/release/model.hpp"
 
 namespace eigenveil {

@@ -43,16 +43,23 @@ struct ChargedPlan : Charge {
   SecureRandom random;
 };
 
-/// Calibrates the plan (a paper's plan is taken as it is), certifies and charges it. `largest` is the largest
-/// sensitivity, in lattice units, that an answer may have: noise that cannot be drawn for it is refused first.
+/// A plan with its noise, and what it is certified for.
+struct CertifiedPlan {
+  PrivacyPlan plan;
+  double epsilon;
+};
+
+/// Calibrates the plan (a paper's plan is taken as it is) and certifies it. `largest` is the largest sensitivity, in
+/// lattice units, that an answer may have: noise that cannot be drawn for it is refused.
+Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy);
+
+/// No query over rows of a lattice moves a sum by more.
+Sensitivity largest_sensitivity(const Lattice& lattice);
+
+/// Certifies the plan and charges it.
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
                                 const RunOptions& run, const std::string& data, const std::string& purpose,
                                 Observer& observer);
-
-/// `charge_plan`, and only then the oracle. `purpose` is what the ledger will remember.
-Result<ChargedOracle> charge(BoundedRows rows, const PrivacyPlan& shape, const PrivacyOptions& privacy,
-                             const RunOptions& run, const std::string& data, const std::string& purpose,
-                             Observer& observer);
 
 /// The budget alone, for estimators and the planner.
 Budget budget_of(const PrivacyOptions& privacy);

@@ -19,7 +19,7 @@ enum class Center {
 
 /// How a user describes the rows to work on. Nothing here comes from the rows themselves.
 struct RowOptions {
-  std::string data;                   ///< path of the file
+  std::string data;                   ///< path of the file; empty: the rows are elsewhere, and the columns are named
   std::optional<std::string> schema;  ///< TOML file of column bounds; not together with ranges
   std::vector<std::string> ranges;    ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
@@ -29,33 +29,32 @@ struct RowOptions {
   SourceOptions source;                          ///< columns, header, delimiter, member
   std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes
   std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
+  std::optional<Schema> bounds = {};             ///< a schema that is no file; not together with `schema` or ranges
 };
+
+class Engine;
 
 struct RunOptions {
   int threads = 0;                             ///< 0: as many as the machine has cores
   std::size_t memory = std::size_t{2} << 30;   ///< bytes that the process may keep resident
   std::optional<std::uint64_t> insecure_seed;  ///< repeatable noise: the release is then not private
+  std::shared_ptr<Engine> engine = {};         ///< who holds the rows (engine.hpp); none: this process
 };
-
-/// Rows on the lattice, and the public facts about how they got there.
-struct BoundedData {
-  BoundedRows rows;
-  ColumnMap map;
-  PreparationOptions preparation;
-  std::vector<std::string> classes = {};  ///< public labels of the classes, if there is a class column
-};
-
-/// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
-Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
-                               Observer& observer);
 
 /// The column map and the raw column names that the options describe, before any row is read.
 struct OpenedData {
-  std::unique_ptr<RowSource> source;
+  std::unique_ptr<RowSource> source;  ///< none if the rows are elsewhere
   ColumnMap map;
   std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
 };
 Result<OpenedData> open_data(const RowOptions& options);
+
+/// The bound that rows are shortened to when they are read.
+Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map);
+
+/// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
+Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+                               Observer& observer);
 
 int thread_count(const RunOptions& run);
 

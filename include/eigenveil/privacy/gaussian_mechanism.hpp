@@ -38,13 +38,40 @@ struct NoiseScale {
   std::uint64_t sigma_off;  ///< of an off-diagonal entry of a symmetric sum: sigma / sqrt(2)
 };
 
+/// An exact integer sum with its noise (or with one holder's share of it), as it may leave its holder.
+class NoisySum {
+ public:
+  PrivateSum::Layout layout() const { return sum_.layout; }
+  std::size_t rows() const { return sum_.rows; }
+  std::size_t columns() const { return sum_.columns; }
+  int shift() const { return shift_; }  ///< of its NoiseScale
+  const std::vector<Int128>& values() const { return sum_.values; }
+
+  /// What others noised and sent, added up.
+  static NoisySum received(PrivateSum total, int shift) { return {std::move(total), shift}; }
+
+ private:
+  friend class GaussianMechanism;
+  NoisySum(PrivateSum sum, int shift) : sum_(std::move(sum)), shift_(shift) {}
+  PrivateSum sum_;
+  int shift_;
+};
+
 /// Exact sum + discrete Gaussian noise: gaussian_mechanism.proof.md.
 class GaussianMechanism {
  public:
   /// The noise for a sensitivity and a privacy loss mu; refuses what the sampler cannot draw.
   static Result<NoiseScale> noise_for(Sensitivity sensitivity, double mu);
 
-  /// Adds noise once and scales by `unit` (the value of one lattice step). mu = infinity adds none.
+  /// Adds noise once, of a `shares`-th of the variance: so many holders' noises together have all of it.
+  /// mu = infinity adds none.
+  static Result<NoisySum> add_noise(PrivateSum sum, Sensitivity sensitivity, double mu, std::size_t shares,
+                                    SecureRandom& random);
+
+  /// A sum that has all its noise, scaled by `unit` (the value of one lattice step).
+  static Released<Matrix> to_matrix(const NoisySum& noisy, double unit);
+
+  /// Both: what one owner of all rows releases.
   static Result<Released<Matrix>> release(PrivateSum sum, Sensitivity sensitivity, double mu, double unit,
                                           SecureRandom& random);
 };

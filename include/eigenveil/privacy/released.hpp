@@ -16,6 +16,7 @@ class Released {
  private:
   friend class GaussianMechanism;
   friend class SparseVector;
+  friend class NoisyHistogram;
   explicit Released(T value) : value_(std::move(value)) {}
   T value_;
 };

@@ -5,14 +5,19 @@
 #include "eigenveil/ledger/ledger.hpp"
 #include "eigenveil/query/meter.hpp"
 #include "eigenveil/query/oracle.hpp"
+#include "eigenveil/query/row_sums.hpp"
 
 namespace eigenveil {
 
-/// Rows of this process, on threads.
+/// Rows of one owner, who adds the noise: exact sums, wherever they come from, and the noise of a charged plan.
 class LocalOracle final : public Oracle {
  public:
   /// The reservation is the proof that the plan was charged: there is no oracle without one.
-  LocalOracle(BoundedRows rows, Adjacency adjacency, std::unique_ptr<Reservation> reservation, SecureRandom random);
+  LocalOracle(std::unique_ptr<RowSums> sums, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
+              SecureRandom random);
+  /// Rows of this process, on threads.
+  LocalOracle(BoundedRows rows, Adjacency adjacency, std::unique_ptr<Reservation> reservation, SecureRandom random)
+      : LocalOracle(sums_of(std::move(rows)), adjacency, std::move(reservation), std::move(random)) {}
   ~LocalOracle() override;
   LocalOracle(const LocalOracle&) = delete;
   LocalOracle& operator=(const LocalOracle&) = delete;
@@ -28,9 +33,10 @@ class LocalOracle final : public Oracle {
   bool complete() const override { return meter_.complete(); }
 
  private:
+  const Lattice& lattice() const { return sums_->here().lattice(); }
   Status admit(const std::string& label, const Mechanism& asked);
 
-  BoundedRows rows_;
+  std::unique_ptr<RowSums> sums_;
   Adjacency adjacency_;
   std::unique_ptr<Reservation> reservation_;
   Meter meter_;

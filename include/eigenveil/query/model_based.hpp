@@ -24,8 +24,11 @@ using ModelQuery = std::variant<SpikedProjector, SpikedBlock>;
 
 Status validate(const ModelQuery& query, const BoundedRows& rows, Adjacency adjacency);
 
-/// The exact value, on a lattice of its own (`unit`).
-Result<PrivateSum> exact_value(const ModelQuery& query, const BoundedRows& rows);
+/// The exact sum that the value is a function of.
+SumQuery sum_behind(const ModelQuery& query, const Lattice& lattice);
+
+/// The exact value from that sum, on a lattice of its own (`unit`).
+Result<PrivateSum> exact_value(const ModelQuery& query, PrivateSum sum);
 
 /// The assumed sensitivity, in lattice units.
 Sensitivity assumed_sensitivity(const ModelQuery& query, const Lattice& lattice);

@@ -14,6 +14,7 @@ struct RowsShape {
   std::optional<std::size_t> rows;  ///< replace-one only: under add-remove-one the number of rows is private
   Lattice lattice;
   Adjacency adjacency;
+  double noise_factor = 1;  ///< how many times the planned deviation the noise of an answer has: sites' noises add up
 };
 
 /// A threshold that was found privately, and the sum that it filters.

@@ -1,0 +1,106 @@
+#include "eigenveil/job/engine.hpp"
+
+namespace eigenveil {
+namespace {
+
+/// Tells the observer about every ask, and passes it on.
+class ObservedOracle final : public Oracle {
+ public:
+  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer)
+      : oracle_(std::move(oracle)), observer_(observer) {}
+
+  RowsShape shape() const override { return oracle_->shape(); }
+  bool complete() const override { return oracle_->complete(); }
+  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
+    observer_.step("asking: " + label);
+    return oracle_->ask(label, query, mu);
+  }
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target, double epsilon) override {
+    observer_.step("asking: " + label);
+    return oracle_->first_at_most(label, query, target, epsilon);
+  }
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target, double epsilon, double mu) override {
+    observer_.step("asking: " + search + ", " + product);
+    return oracle_->ask_filtered(search, product, query, target, epsilon, mu);
+  }
+  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override {
+    observer_.step("asking: " + label);
+    return oracle_->ask_model(label, query, mu);
+  }
+  Status recenter(const Vector& mean, RowBound radius) override {
+    observer_.step("recentring rows");
+    return oracle_->recenter(mean, radius);
+  }
+
+ private:
+  std::unique_ptr<Oracle> oracle_;
+  Observer& observer_;
+};
+
+class OwnRows final : public HeldRows {
+ public:
+  OwnRows(std::unique_ptr<RowSums> sums, BoundingDiagnostics diagnostics)
+      : sums_(std::move(sums)),
+        columns_(sums_->here().columns()),
+        lattice_(sums_->here().lattice()),
+        rows_(sums_->rows()),
+        diagnostics_(diagnostics) {}
+
+  std::size_t columns() const override { return columns_; }
+  Lattice lattice() const override { return lattice_; }
+  std::optional<std::size_t> rows() const override { return rows_; }
+  BoundingDiagnostics diagnostics() const override { return diagnostics_; }
+  Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
+    auto charged = charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run, request.data,
+                               request.purpose, observer);
+    if (!charged) return charged.error();
+    auto oracle = std::make_unique<LocalOracle>(std::move(sums_), request.privacy.adjacency,
+                                                std::move(charged->reservation), std::move(charged->random));
+    return ChargedOracle{static_cast<Charge&&>(*charged), std::move(oracle)};
+  }
+
+ private:
+  std::unique_ptr<RowSums> sums_;
+  std::size_t columns_;
+  Lattice lattice_;
+  std::size_t rows_;
+  BoundingDiagnostics diagnostics_;
+};
+
+Result<std::unique_ptr<HeldRows>> hold_here(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+                                            Observer& observer) {
+  auto rows = bound_rows(options, run, reserved, observer);
+  if (!rows) return rows.error();
+  const BoundingDiagnostics diagnostics = rows->diagnostics();
+  return own_rows(sums_of(*std::move(rows)), diagnostics);
+}
+
+}  // namespace
+
+std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagnostics diagnostics) {
+  return std::make_unique<OwnRows>(std::move(sums), diagnostics);
+}
+
+Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
+                               Observer& observer) {
+  auto opened = open_data(options);
+  if (!opened) return opened.error();
+  auto rows = run.engine ? run.engine->hold(options, *opened, run, reserved, observer)
+                         : hold_here(options, run, reserved, observer);
+  if (!rows) return rows.error();
+  PreparationOptions preparation;
+  preparation.private_mean = options.center == Center::kPrivate;
+  preparation.bound = options.row_bound;
+  preparation.private_bound = options.private_row_bound;
+  return BoundedData{*std::move(rows), std::move(opened->map), preparation, std::move(opened->classes)};
+}
+
+Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer) {
+  auto charged = rows.charge(request, observer);
+  if (charged) charged->oracle = std::make_unique<ObservedOracle>(std::move(charged->oracle), observer);
+  return charged;
+}
+
+}  // namespace eigenveil

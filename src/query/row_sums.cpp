@@ -1,0 +1,24 @@
+#include "eigenveil/query/row_sums.hpp"
+
+namespace eigenveil {
+namespace {
+
+class LocalSums final : public RowSums {
+ public:
+  explicit LocalSums(BoundedRows rows) : rows_(std::move(rows)) {}
+  const BoundedRows& here() const override { return rows_; }
+  std::size_t rows() const override { return rows_.rows(); }
+  Result<PrivateSum> sum(const SumQuery& query) override { return exact_sum(query, rows_); }
+  Result<PrivateCounts> counts(const NormExceedance& query) override { return exact_counts(query, rows_); }
+  Result<FilteredCells> cells(const FilteredApply& query) override { return exact_cells(query, rows_); }
+  Status recenter(const Vector& mean, RowBound radius) override { return rows_.recenter(mean, radius); }
+
+ private:
+  BoundedRows rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowSums> sums_of(BoundedRows rows) { return std::make_unique<LocalSums>(std::move(rows)); }
+
+}  // namespace eigenveil
