@@ -3,7 +3,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/eigenveil)
 install(TARGETS eigenveil EXPORT eigenveil-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS eigenveil_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY include/eigenveil DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/eigenveil DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        PATTERN wire EXCLUDE PATTERN mpi EXCLUDE PATTERN federation EXCLUDE)  # parts of the program, not of the library
 install(EXPORT eigenveil-targets NAMESPACE eigenveil:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/eigenveil-config.cmake
   "include(\"\${CMAKE_CURRENT_LIST_DIR}/dependencies.cmake\")\ninclude(\"\${CMAKE_CURRENT_LIST_DIR}/eigenveil-targets.cmake\")\n")

@@ -1,0 +1,29 @@
+# Rows that others hold: federation (gRPC, protobuf, OpenSSL) and MPI. The core does without; scripts/install-packages
+# engines brings what this needs.
+find_package(OpenSSL)
+find_package(Protobuf)
+find_package(gRPC CONFIG QUIET)
+find_package(MPI COMPONENTS CXX)
+if(NOT (OpenSSL_FOUND AND Protobuf_FOUND AND gRPC_FOUND AND MPI_CXX_FOUND))
+  message(STATUS "Without federation and MPI: gRPC, protobuf, OpenSSL or OpenMPI is missing")
+  return()
+endif()
+
+set(wire_dir ${CMAKE_BINARY_DIR}/wire)
+file(MAKE_DIRECTORY ${wire_dir})
+set(wire_files ${wire_dir}/wire.pb.cc ${wire_dir}/wire.pb.h ${wire_dir}/wire.grpc.pb.cc ${wire_dir}/wire.grpc.pb.h)
+add_custom_command(OUTPUT ${wire_files} DEPENDS src/wire/wire.proto
+  COMMAND protobuf::protoc --cpp_out=${wire_dir} --grpc_out=${wire_dir}
+          --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> -I ${PROJECT_SOURCE_DIR}/src/wire wire.proto)
+# Generated code is held to no warnings of ours.
+add_library(eigenveil_wire STATIC ${wire_files})
+target_include_directories(eigenveil_wire SYSTEM PUBLIC ${wire_dir})
+target_link_libraries(eigenveil_wire PUBLIC gRPC::grpc++ protobuf::libprotobuf)
+
+file(GLOB EIGENVEIL_ENGINE_SOURCES CONFIGURE_DEPENDS src/wire/*.cpp src/mpi/*.cpp src/federation/*.cpp)
+add_library(eigenveil_engines STATIC ${EIGENVEIL_ENGINE_SOURCES})
+target_link_libraries(eigenveil_engines
+  PUBLIC eigenveil eigenveil_wire
+  PRIVATE eigenveil_warnings ${EIGENVEIL_PRIVATE_LIBRARIES} MPI::MPI_CXX OpenSSL::SSL OpenSSL::Crypto)
+target_compile_definitions(eigenveil_engines PUBLIC EIGENVEIL_ENGINES PRIVATE EIGENVEIL_VERSION="${PROJECT_VERSION}")
+target_precompile_headers(eigenveil_engines REUSE_FROM eigenveil)

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "eigenveil/job/rows.hpp"
+#include "eigenveil/privacy/event.hpp"
+#include "eigenveil/query/filtered.hpp"
+#include "wire.pb.h"
+
+namespace eigenveil {
+
+// The library's own types to messages and back. What comes from outside is checked here: no message, however it was
+// made, gives directions that are not orthonormal, a grid that does not ascend, or a number that is not finite.
+
+wire::v1::Directions to_wire(const Directions& X);
+wire::v1::SumQuery to_wire(const SumQuery& query);
+wire::v1::NormExceedance to_wire(const NormExceedance& query);
+wire::v1::FilteredApply to_wire(const FilteredApply& query);
+wire::v1::Recenter to_wire(const Vector& mean, RowBound radius);
+wire::v1::Plan to_wire(const PrivacyPlan& plan);
+/// How rows are read: the public options, and the columns and classes that they came to.
+wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened);
+
+Result<Directions> from_wire(const wire::v1::Directions& message);
+Result<SumQuery> from_wire(const wire::v1::SumQuery& message);
+Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message);
+Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message);
+struct Recentring {
+  Vector mean;
+  RowBound radius;
+};
+Result<Recentring> from_wire(const wire::v1::Recenter& message);
+Result<PrivacyPlan> from_wire(const wire::v1::Plan& message);
+/// The options that read such rows from a file of one's own.
+Result<RowOptions> from_wire(const wire::v1::Rows& message);
+
+/// 16 bytes an integer, little-endian, as parts of an answer carry them.
+void append_integers(const Int128* first, std::size_t count, std::string& bytes);
+/// Adds the integers to `total`, modulo 2^128. `bytes` has 16 bytes for each.
+void add_integers(const std::string& bytes, Int128* total);
+
+}  // namespace eigenveil

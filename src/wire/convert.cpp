@@ -1,0 +1,277 @@
+#include "eigenveil/wire/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace eigenveil {
+namespace {
+
+constexpr std::size_t kMostColumns = 1000000;
+constexpr std::size_t kMostEntries = std::size_t{1} << 28;
+
+Error malformed(const std::string& what) { return bad_input("a malformed message: " + what); }
+
+template <class Numbers>
+Result<std::vector<double>> grid_from(const Numbers& numbers) {
+  std::vector<double> grid(numbers.begin(), numbers.end());
+  if (grid.empty() || grid.size() > 100000) return malformed("a grid of no points, or too many");
+  for (std::size_t i = 0; i < grid.size(); ++i)
+    if (!std::isfinite(grid[i]) || (i > 0 && !(grid[i - 1] < grid[i]))) return malformed("a grid that does not ascend");
+  return grid;
+}
+
+}  // namespace
+
+wire::v1::Directions to_wire(const Directions& X) {
+  wire::v1::Directions message;
+  message.set_rows(static_cast<std::uint32_t>(X.rows()));
+  message.set_columns(static_cast<std::uint32_t>(X.columns()));
+  const Matrix& scaled = X.scaled();
+  message.mutable_scaled()->Reserve(static_cast<int>(scaled.size()));
+  for (Eigen::Index i = 0; i < scaled.size(); ++i) message.add_scaled(static_cast<std::int32_t>(scaled.data()[i]));
+  return message;
+}
+
+Result<Directions> from_wire(const wire::v1::Directions& message) {
+  const std::size_t size = std::size_t{message.rows()} * message.columns();
+  if (size == 0 || size > kMostEntries || size != static_cast<std::size_t>(message.scaled_size()))
+    return malformed("directions whose size is not what they say");
+  Matrix X(message.rows(), message.columns());
+  for (Eigen::Index i = 0; i < X.size(); ++i)
+    X.data()[i] = std::ldexp(message.scaled(static_cast<int>(i)), -Directions::kBits);
+  auto directions = Directions::quantise(X);
+  if (!directions) return malformed(directions.error().message);
+  return directions;
+}
+
+wire::v1::SumQuery to_wire(const SumQuery& query) {
+  wire::v1::SumQuery message;
+  if (std::holds_alternative<Gram>(query)) message.mutable_gram();
+  if (const auto* q = std::get_if<Apply>(&query)) *message.mutable_apply()->mutable_x() = to_wire(q->X);
+  if (const auto* q = std::get_if<ClassSums>(&query))
+    message.mutable_class_sums()->set_classes(static_cast<std::uint32_t>(q->classes));
+  if (const auto* q = std::get_if<ClassCounts>(&query))
+    message.mutable_class_counts()->set_classes(static_cast<std::uint32_t>(q->classes));
+  if (std::holds_alternative<SquaredNorms>(query)) message.mutable_squared_norms();
+  if (const auto* q = std::get_if<ProjectedGram>(&query)) {
+    *message.mutable_projected_gram()->mutable_x() = to_wire(q->X);
+    message.mutable_projected_gram()->set_radius(q->radius);
+  }
+  return message;
+}
+
+Result<SumQuery> from_wire(const wire::v1::SumQuery& message) {
+  using Kind = wire::v1::SumQuery::KindCase;
+  switch (message.kind_case()) {
+    case Kind::kGram:
+      return SumQuery(Gram{});
+    case Kind::kApply: {
+      auto X = from_wire(message.apply().x());
+      if (!X) return X.error();
+      return SumQuery(Apply{*std::move(X)});
+    }
+    case Kind::kClassSums:
+      if (message.class_sums().classes() < 1 || message.class_sums().classes() > kMostColumns) break;
+      return SumQuery(ClassSums{message.class_sums().classes()});
+    case Kind::kClassCounts:
+      if (message.class_counts().classes() < 1 || message.class_counts().classes() > kMostColumns) break;
+      return SumQuery(ClassCounts{message.class_counts().classes()});
+    case Kind::kSquaredNorms:
+      return SumQuery(SquaredNorms{});
+    case Kind::kProjectedGram: {
+      auto X = from_wire(message.projected_gram().x());
+      if (!X) return X.error();
+      const double radius = message.projected_gram().radius();
+      if (!(radius > 0) || !std::isfinite(radius)) break;
+      return SumQuery(ProjectedGram{*std::move(X), radius});
+    }
+    case Kind::KIND_NOT_SET:
+      break;
+  }
+  return malformed("a sum of no known kind or size");
+}
+
+wire::v1::NormExceedance to_wire(const NormExceedance& query) {
+  wire::v1::NormExceedance message;
+  *message.mutable_grid() = {query.grid.begin(), query.grid.end()};
+  if (query.X) *message.mutable_x() = to_wire(*query.X);
+  return message;
+}
+
+Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message) {
+  auto grid = grid_from(message.grid());
+  if (!grid) return grid.error();
+  NormExceedance query{*std::move(grid), {}};
+  if (message.has_x()) {
+    auto X = from_wire(message.x());
+    if (!X) return X.error();
+    query.X = *std::move(X);
+  }
+  return query;
+}
+
+wire::v1::FilteredApply to_wire(const FilteredApply& query) {
+  wire::v1::FilteredApply message;
+  *message.mutable_x() = to_wire(query.X);
+  *message.mutable_grid() = {query.grid.begin(), query.grid.end()};
+  message.set_drop(query.mode == FilterMode::kDrop);
+  return message;
+}
+
+Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message) {
+  auto X = from_wire(message.x());
+  if (!X) return X.error();
+  auto grid = grid_from(message.grid());
+  if (!grid) return grid.error();
+  return FilteredApply{*std::move(X), *std::move(grid), message.drop() ? FilterMode::kDrop : FilterMode::kShrink};
+}
+
+wire::v1::Recenter to_wire(const Vector& mean, RowBound radius) {
+  wire::v1::Recenter message;
+  *message.mutable_mean() = {mean.begin(), mean.end()};
+  message.set_radius(radius.value());
+  return message;
+}
+
+Result<Recentring> from_wire(const wire::v1::Recenter& message) {
+  if (message.mean_size() == 0) return malformed("a mean of no columns");
+  Vector mean(message.mean_size());
+  for (int i = 0; i < message.mean_size(); ++i) mean[i] = message.mean(i);
+  const auto radius = RowBound::of(message.radius());
+  if (!mean.allFinite() || !radius) return malformed("a mean or a row bound that is not finite");
+  return Recentring{std::move(mean), *radius};
+}
+
+wire::v1::Plan to_wire(const PrivacyPlan& plan) {
+  wire::v1::Plan message;
+  for (const PrivacyEvent& event : plan.events) {
+    auto* to = message.add_events();
+    to->set_label(event.label);
+    to->set_count(event.count);
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) to->set_gaussian_mu(gaussian->mu);
+    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) to->set_pure_epsilon(pure->epsilon);
+  }
+  return message;
+}
+
+Result<PrivacyPlan> from_wire(const wire::v1::Plan& message) {
+  PrivacyPlan plan;
+  if (message.events_size() == 0 || message.events_size() > 100000)
+    return malformed("a plan of no events, or too many");
+  for (const auto& from : message.events()) {
+    PrivacyEvent event{from.label(), GaussianEvent{from.gaussian_mu()}, from.count()};
+    if (from.mechanism_case() == wire::v1::Event::kPureEpsilon)
+      event.mechanism = PureEvent{from.pure_epsilon()};
+    else if (from.mechanism_case() != wire::v1::Event::kGaussianMu)
+      return malformed("an event of no known mechanism");
+    if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
+    plan.events.push_back(std::move(event));
+  }
+  return plan;
+}
+
+wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
+  wire::v1::Rows message;
+  for (const ColumnSpec& spec : opened.map.specs()) {
+    auto* to = message.add_columns();
+    to->set_name(spec.name);
+    if (const auto* numeric = std::get_if<NumericColumn>(&spec.kind)) {
+      to->set_bounded(std::isfinite(numeric->lower) && std::isfinite(numeric->upper));
+      if (!to->bounded()) continue;
+      to->set_lower(numeric->lower);
+      to->set_upper(numeric->upper);
+    } else {
+      const auto& categorical = std::get<CategoricalColumn>(spec.kind);
+      for (const std::string& value : categorical.values) to->add_values(value);
+      if (categorical.other) to->set_other(static_cast<std::uint32_t>(*categorical.other));
+    }
+  }
+  if (options.row_bound) message.set_row_bound(options.row_bound->value());
+  message.set_center(options.center == Center::kNone    ? wire::v1::Rows::CENTER_NONE
+                     : options.center == Center::kRange ? wire::v1::Rows::CENTER_RANGE
+                                                        : wire::v1::Rows::CENTER_PRIVATE);
+  message.set_zero_missing(options.missing == MissingPolicy::kZeroRow);
+  if (options.class_column) {
+    auto* to = message.mutable_class_column();
+    to->set_column(options.class_column->column);
+    if (options.class_column->cuts.empty())
+      for (const std::string& label : opened.classes) to->add_classes(label);
+    to->set_drop_unlisted(options.class_column->drop_unlisted);
+    *to->mutable_cuts() = {options.class_column->cuts.begin(), options.class_column->cuts.end()};
+  }
+  return message;
+}
+
+Result<RowOptions> from_wire(const wire::v1::Rows& message) {
+  RowOptions options;
+  const auto columns = static_cast<std::size_t>(message.columns_size());
+  if (columns == 0 || columns > kMostColumns) return malformed("rows of no columns, or too many");
+  Schema schema;
+  std::size_t bounded = 0;
+  for (const auto& column : message.columns()) {
+    if (column.name().empty()) return malformed("a column without a name");
+    if (column.bounded()) {
+      if (!std::isfinite(column.lower()) || !std::isfinite(column.upper()) || !(column.lower() < column.upper()))
+        return malformed(fmt::format("the bounds of column '{}'", column.name()));
+      schema.columns.push_back({column.name(), NumericColumn{column.lower(), column.upper()}});
+      ++bounded;
+    } else if (column.values_size() > 0) {
+      CategoricalColumn categorical{{column.values().begin(), column.values().end()}};
+      if (column.has_other()) categorical.other = column.other();
+      if (categorical.other && *categorical.other >= categorical.values.size())
+        return malformed(fmt::format("the categories of column '{}'", column.name()));
+      schema.columns.push_back({column.name(), std::move(categorical)});
+      ++bounded;
+    } else {
+      options.source.columns.push_back(column.name());
+    }
+  }
+  if (bounded != 0 && bounded != columns) return malformed("some columns have bounds and some have none");
+  if (bounded != 0) options.bounds = std::move(schema);
+  if (message.has_row_bound()) {
+    const auto bound = RowBound::of(message.row_bound());
+    if (!bound) return malformed("the row bound");
+    options.row_bound = *bound;
+  }
+  switch (message.center()) {
+    case wire::v1::Rows::CENTER_NONE:
+      options.center = Center::kNone;
+      break;
+    case wire::v1::Rows::CENTER_RANGE:
+      options.center = Center::kRange;
+      break;
+    case wire::v1::Rows::CENTER_PRIVATE:
+      options.center = Center::kPrivate;
+      break;
+    default:
+      return malformed("a way of centring that is not known");
+  }
+  options.missing = message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+  if (message.has_class_column()) {
+    const auto& from = message.class_column();
+    options.class_column = ClassColumn{from.column(),
+                                       {from.classes().begin(), from.classes().end()},
+                                       from.drop_unlisted(),
+                                       {from.cuts().begin(), from.cuts().end()}};
+  }
+  return options;
+}
+
+void append_integers(const Int128* first, std::size_t count, std::string& bytes) {
+  const std::size_t before = bytes.size();
+  bytes.resize(before + 16 * count);
+  std::memcpy(bytes.data() + before, first,
+              16 * count);  // this machine is little-endian, as all that Debian runs on here
+}
+
+void add_integers(const std::string& bytes, Int128* total) {
+  for (std::size_t i = 0; i < bytes.size() / 16; ++i) {
+    UInt128 value = 0;
+    std::memcpy(&value, bytes.data() + 16 * i, 16);
+    total[i] = static_cast<Int128>(static_cast<UInt128>(total[i]) + value);
+  }
+}
+
+}  // namespace eigenveil
