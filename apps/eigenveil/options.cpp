@@ -30,6 +30,10 @@ Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy
   return FitOptions{*std::move(reading), *std::move(spending), *std::move(running), *reporting};
 }
 
+bool elsewhere(const CLI::App& app) {
+  return app.get_parent() != nullptr && app.get_parent()->get_name() == "coordinate";
+}
+
 std::optional<std::size_t> count_from_text(const std::string& text) {
   const auto value = number<std::size_t>(text);
   return value && *value > 0 ? value : std::nullopt;
@@ -56,6 +60,7 @@ void SourceFlags::add_to(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group("Rows");
+  if (elsewhere(app)) return;
   app.add_option("--header", header, "Does a CSV file begin with column names? auto, yes or no")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str()
@@ -80,7 +85,7 @@ Result<SourceOptions> SourceFlags::options() const {
 }
 
 void RowFlags::add_to(CLI::App& app) {
-  app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5")->required();
+  if (!elsewhere(app)) app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5")->required();
   app.add_option("--schema", schema, "TOML file with the public bounds of each column (see: eigenveil schema init)")
       ->group("Rows");
   app.add_option("--range", ranges, "Public bounds LO:HI of all columns, or COLUMN=LO:HI of one; may be repeated")
@@ -150,6 +155,7 @@ void PrivacyFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"tight", "paper"}))
       ->capture_default_str()
       ->group("Privacy");
+  if (elsewhere(app)) return;  // each site has a ledger of its own
   app.add_option("--dataset", dataset, "Data set in the ledger whose budget pays (see: eigenveil ledger create)")
       ->group("Privacy");
   auto* path = app.add_option("--ledger", ledger, "Ledger file; default: ~/.local/share/eigenveil/ledger.db");
@@ -226,11 +232,16 @@ void GuessFlags::add_to(CLI::App& app) {
 }
 
 void RunFlags::add_to(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads; default: as many as cores")
-      ->check(CLI::Range(1, 1024))
-      ->group("Running");
   app.add_option("--memory", memory, "Memory to stay within; rows beyond it wait in an unnamed temporary file")
       ->capture_default_str()
+      ->group("Running");
+  if (elsewhere(app)) {
+    federation = std::make_shared<FederationFlags>();
+    federation->add_to(app);
+    return;
+  }
+  app.add_option("--threads", threads, "Threads; default: as many as cores")
+      ->check(CLI::Range(1, 1024))
       ->group("Running");
   app.add_option("--insecure-seed", insecure_seed,
                  "Repeatable noise, for tests only: the release is stamped NOT PRIVATE")
@@ -247,6 +258,11 @@ Result<RunOptions> RunFlags::options() const {
     options.insecure_seed = number<std::uint64_t>(insecure_seed);
     if (!options.insecure_seed)
       return usage_error(fmt::format("--insecure-seed must be a whole number, but is '{}'", insecure_seed));
+  }
+  if (federation) {
+    auto engine = federation->engine();
+    if (!engine) return engine.error();
+    options.engine = *std::move(engine);
   }
   return options;
 }

@@ -77,10 +77,29 @@ struct GuessFlags {
   PublicGuess options() const { return {spectrum, expected_rows, signal_share}; }
 };
 
+/// The sites of a study, for commands below `coordinate`.
+struct FederationFlags {
+  std::string estimator;
+  std::vector<std::string> sites;
+  std::string listen = "0.0.0.0:7443";
+  std::string journal;
+  std::string authority = "ca.crt";
+  std::string certificate = "coordinator.crt";
+  std::string key = "coordinator.key";
+  std::string aggregation = "local";
+  std::size_t tolerate = 0;
+  std::size_t spare_rounds = 0;
+  std::size_t min_sites = 0;
+  double patience = 600;
+  void add_to(CLI::App& app);
+  Result<std::shared_ptr<Engine>> engine() const;
+};
+
 struct RunFlags {
   int threads = 0;
   std::string memory = "2G";
   std::string insecure_seed;
+  std::shared_ptr<FederationFlags> federation;  ///< below `coordinate` only
   void add_to(CLI::App& app);
   Result<RunOptions> options() const;
 };
@@ -95,6 +114,12 @@ struct OutputFlags {
   void add_to(CLI::App& app);
   Result<ReportOptions> report_options() const;
 };
+
+/// Whether a command is one below `coordinate`: its rows are elsewhere, and so are ledgers and noise.
+bool elsewhere(const CLI::App& app);
+
+/// What a build without gRPC and MPI says.
+constexpr const char* kNoEngines = "this build has no federation: run scripts/install-packages engines and build again";
 
 /// What every fit takes.
 struct FitOptions {
@@ -120,6 +145,8 @@ Command gep_command(CLI::App& program);
 Command covariance_command(CLI::App& program);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
+std::vector<Command> site_commands(CLI::App& program);
+std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);

@@ -30,7 +30,8 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   }
   const PcaProgram given = program_for(job, *job.method, preparation);
   std::vector<PcaProgram> programs = {given};
-  const bool rows_known = job.privacy.adjacency == Adjacency::kReplaceOne || job.guess.expected_rows;
+  const bool rows_known =
+      job.guess.expected_rows || (job.privacy.adjacency == Adjacency::kReplaceOne && !job.rows.data.empty());
   if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
     for (const std::size_t rounds : {4, 8}) {
       programs.push_back(given);
@@ -59,7 +60,8 @@ Result<std::size_t> check_job(const PcaJob& job) {
   const PcaMethod method = job.method.value_or(job.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower);
   if (auto fits = check(program_for(job, method, preparation), d, budget_of(job.privacy)); !fits) {
     Error error = fits.error();
-    if (error.code == ErrorCode::kBadInput) error.message = job.rows.data + ": " + error.message;
+    if (error.code == ErrorCode::kBadInput)
+      error.message = (job.rows.data.empty() ? "the columns" : job.rows.data) + ": " + error.message;
     return error;
   }
   if (!job.method && job.privacy.calibration == Calibration::kPaper)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -28,8 +29,9 @@ struct PrivacyOptions {
 struct Charge {
   PrivacyPlan plan;
   double certified_epsilon;
-  bool secure;          ///< false when the noise is seeded
-  std::string dataset;  ///< the ledger's name for the data; empty without a ledger
+  bool secure;                     ///< false when the noise is seeded
+  std::string dataset;             ///< the ledger's name for the data; empty without a ledger
+  nlohmann::json federation = {};  ///< who holds the rows and how they are added up, if there are several
 };
 
 /// A plan that has been charged and the oracle that will answer it.

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+#ifdef EIGENVEIL_ENGINES
+#include "eigenveil/federation/coordinator.hpp"
+#endif
+
+namespace eigenveil::app {
+
+#ifdef EIGENVEIL_ENGINES
+void FederationFlags::add_to(CLI::App& app) {
+  estimator = app.get_name();
+  app.add_option("--sites", sites, "Names of the sites' certificates: a,b,c")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->required()
+      ->group("Sites");
+  app.add_option("--journal", journal,
+                 "Folder for what sites answered; the same folder continues a study after a crash")
+      ->required()
+      ->group("Sites");
+  app.add_option("--listen", listen, "Address and port where sites dial in")->capture_default_str()->group("Sites");
+  app.add_option("--authority", authority, "Certificate of the study's authority")
+      ->capture_default_str()
+      ->group("Sites");
+  app.add_option("--certificate", certificate, "This coordinator's certificate")->capture_default_str()->group("Sites");
+  app.add_option("--key", key, "Its key")->capture_default_str()->group("Sites");
+  app.add_option(
+         "--aggregation", aggregation,
+         "local: every site adds the full noise and trusts nobody; secure: sites add a share each and mask it, so "
+         "that only totals are seen, with N times less noise variance")
+      ->check(CLI::IsMember({"local", "secure"}))
+      ->capture_default_str()
+      ->group("Sites");
+  app.add_option("--tolerate", tolerate,
+                 "secure: how many sites may be curious or missing; each makes the noise larger")
+      ->capture_default_str()
+      ->group("Sites");
+  app.add_option("--spare-rounds", spare_rounds,
+                 "secure: rounds that can be asked again when a site is lost; each is a share of the budget")
+      ->capture_default_str()
+      ->group("Sites");
+  app.add_option("--min-sites", min_sites, "Go on with so many sites; default: all (secure: all but --tolerate)")
+      ->group("Sites");
+  app.add_option("--patience", patience, "Seconds that a site may take to accept or to answer")
+      ->capture_default_str()
+      ->group("Sites");
+}
+
+Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
+  federation::CoordinatorOptions options;
+  auto identity = federation::Identity::read(authority, certificate, key);
+  if (!identity) return identity.error();
+  options.identity = *std::move(identity);
+  options.listen = listen;
+  options.sites = sites;
+  options.aggregation = aggregation == "secure" ? federation::Aggregation::kSecure : federation::Aggregation::kLocal;
+  options.tolerate = tolerate;
+  options.spare_rounds = spare_rounds;
+  options.min_sites = min_sites;
+  options.patience_seconds = patience;
+  options.journal = journal;
+  options.estimator = estimator == "lda" ? "fda" : estimator;
+  options.say = [](const std::string& line) {
+    fmt::print(stderr, "{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
+  };
+  return federation::federated_engine(std::move(options));
+}
+
+std::vector<Command> coordinate_commands(CLI::App& program) {
+  auto* app = program.add_subcommand("coordinate", "Fit a model on rows that several sites hold, without seeing a row");
+  app->require_subcommand(1);
+  app->footer(
+      "\nExample:\n  eigenveil coordinate pca --schema schema.toml --components 5 --epsilon 1 --delta 1e-6 \\\n"
+      "      --sites north,south --journal study --authority ca.crt --certificate coordinator.crt --key "
+      "coordinator.key\n"
+      "Columns and bounds are named here (--schema, or --columns and --range) and checked by each site against its "
+      "own.\nThe tutorial is docs/federation.md.");
+  return {pca_command(*app), covariance_command(*app), cca_command(*app), fda_command(*app), sir_command(*app)};
+}
+#else
+void FederationFlags::add_to(CLI::App&) {}
+Result<std::shared_ptr<Engine>> FederationFlags::engine() const { return usage_error(kNoEngines); }
+
+std::vector<Command> coordinate_commands(CLI::App& program) {
+  auto* app = program.add_subcommand("coordinate", "Fit a model on rows of several sites (not in this build)");
+  app->allow_extras();
+  return {{app, [] { return fail(usage_error(kNoEngines)); }}};
+}
+#endif
+
+}  // namespace eigenveil::app

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "eigenveil/federation/coordinator.hpp"
+#include "eigenveil/query/meter.hpp"
+
+namespace eigenveil::federation {
+
+/// Answers are totals over sites. Each is written to the journal before it is used, and a journal answers instead of
+/// the sites as far as it goes: the estimator is a public program of released totals, so a restart ends as one run
+/// would.
+class FederatedOracle final : public Oracle {
+ public:
+  struct Study {
+    wire::v1::Proposal proposal;
+    PrivacyPlan plan;  ///< without spare rounds
+    Lattice lattice;
+    std::size_t columns;
+    Adjacency adjacency;
+    std::map<std::string, wire::v1::Accept> accepts;
+  };
+  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options);
+  ~FederatedOracle() override;
+
+  RowsShape shape() const override;
+  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override;
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target, double epsilon) override;
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target, double epsilon, double mu) override;
+  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override;
+  Status recenter(const Vector& mean, RowBound radius) override;
+  bool complete() const override { return meter_.complete(); }
+
+ private:
+  Result<std::vector<Int128>> perform(wire::v1::Ask ask, const AnswerShape& shape);
+  Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
+  Result<Released<Matrix>> gaussian(const wire::v1::Ask& ask, const PrivateSum& empty, Sensitivity moved, double unit);
+  Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
+  bool enough(std::size_t sites, bool masked) const;
+  Error too_few(const std::string& label) const;
+  std::string file(const char* what, std::uint32_t number) const;
+
+  std::shared_ptr<Sites> sites_;
+  Study study_;
+  CoordinatorOptions options_;
+  Meter meter_;
+  std::set<std::string> active_;
+  std::uint32_t number_ = 0;
+  std::size_t spares_used_ = 0;
+};
+
+}  // namespace eigenveil::federation

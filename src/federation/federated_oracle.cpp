@@ -1,0 +1,235 @@
+#include "eigenveil/federation/federated_oracle.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "eigenveil/privacy/noisy_histogram.hpp"
+#include "eigenveil/wire/convert.hpp"
+
+namespace eigenveil::federation {
+namespace {
+
+// The same question, whoever is asked and however often.
+bool same_question(wire::v1::Ask a, wire::v1::Ask b) {
+  for (wire::v1::Ask* ask : {&a, &b}) {
+    ask->clear_among();
+    ask->clear_repeats();
+    ask->clear_number();
+  }
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+std::uint64_t entries(const PrivateSum& sum) {
+  return sum.layout == PrivateSum::Layout::kSymmetric ? sum.rows * (sum.rows + 1) / 2 : sum.rows * sum.columns;
+}
+
+PrivateSum layout_of(const SumQuery& query, std::size_t d) {
+  const auto layout = symmetric(query) ? PrivateSum::Layout::kSymmetric : PrivateSum::Layout::kPlain;
+  if (std::holds_alternative<Gram>(query)) return {layout, d, d, {}};
+  if (const auto* q = std::get_if<Apply>(&query)) return {layout, d, q->X.columns(), {}};
+  if (const auto* q = std::get_if<ClassSums>(&query)) return {layout, d, q->classes, {}};
+  if (const auto* q = std::get_if<ClassCounts>(&query)) return {layout, q->classes, 1, {}};
+  if (const auto* q = std::get_if<ProjectedGram>(&query)) return {layout, q->X.columns(), q->X.columns(), {}};
+  return {layout, 1, 1, {}};
+}
+
+Result<std::vector<Int128>> values_of(const Stored& stored) {
+  std::vector<Int128> values(stored.answer.entries());
+  std::size_t got = 0;
+  EIGENVEIL_TRY(for_each_part(stored, [&](const std::string& bytes) -> Status {
+    add_integers(bytes, &values[got]);
+    got += bytes.size() / 16;
+    return {};
+  }));
+  return values;
+}
+
+}  // namespace
+
+FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options)
+    : sites_(std::move(sites)), study_(std::move(study)), options_(options), meter_(study_.plan) {
+  for (const auto& [name, accept] : study_.accepts) active_.insert(name);
+}
+
+FederatedOracle::~FederatedOracle() { sites_->finish(); }
+
+std::string FederatedOracle::file(const char* what, std::uint32_t number) const {
+  return fmt::format("{}/{}-{:06}.bin", options_.journal, what, number);
+}
+
+RowsShape FederatedOracle::shape() const {
+  RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.adjacency};
+  const auto sites = static_cast<double>(active_.size());
+  const bool secure = options_.aggregation == Aggregation::kSecure;
+  shape.noise_factor =
+      std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
+  if (study_.adjacency != Adjacency::kReplaceOne) return shape;
+  std::size_t rows = 0;
+  for (const std::string& name : active_) rows += study_.accepts.at(name).rows();
+  shape.rows = rows;
+  return shape;
+}
+
+bool FederatedOracle::enough(std::size_t sites, bool masked) const {
+  if (masked && sites < options_.sites.size() - options_.tolerate) return false;
+  return sites >= std::max<std::size_t>(1, options_.min_sites);
+}
+
+Error FederatedOracle::too_few(const std::string& label) const {
+  std::string reasons;
+  ErrorCode code = ErrorCode::kBadInput;
+  for (const auto& [name, why] : sites_->lost()) {
+    reasons += fmt::format("; {}: {}", name, why.message);
+    if (why.code == ErrorCode::kBudgetRefused) code = why.code;
+  }
+  return {code,
+          fmt::format("too few sites are left for '{}'{}. What the others answered stays charged", label, reasons)};
+}
+
+// Takes the ask as it was sent before, with its number; and its total, if there is one.
+Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v1::Ask& ask, const AnswerShape& shape) {
+  for (;;) {
+    wire::v1::Ask sent;
+    const auto found = load(file("ask", number_ + 1), sent);
+    if (!found) return found.error();
+    if (!*found) return std::optional<std::vector<Int128>>();
+    if (!same_question(sent, ask))
+      return usage_error(
+          fmt::format("{}: the journal belongs to another study or another version of eigenveil; give "
+                      "--journal a new folder",
+                      options_.journal));
+    auto total = load(file("total", number_ + 1));
+    if (!total) return total.error();
+    wire::v1::Ask next;
+    const auto again = load(file("ask", number_ + 2), next);
+    if (!again) return again.error();
+    if (sent.repeats() != 0) ++spares_used_;
+    if (*total) {
+      ++number_;
+      active_ = {(*total)->ask.among().begin(), (*total)->ask.among().end()};
+      if ((*total)->answer.entries() != shape.entries) return internal_error("a total of the journal has another size");
+      auto values = values_of(**total);
+      if (!values) return values.error();
+      return std::optional(*std::move(values));
+    }
+    if (!(*again && next.repeats() == sent.number())) {  // sent, and not yet answered by all
+      ask = sent;
+      return std::optional<std::vector<Int128>>();
+    }
+    ++number_;
+  }
+}
+
+Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const AnswerShape& shape) {
+  ask.set_study(study_.proposal.study());
+  const bool masked = options_.aggregation == Aggregation::kSecure && (ask.has_sum() || ask.has_product());
+  auto known = from_journal(ask, shape);
+  if (!known) return known.error();
+  if (*known) return **std::move(known);
+  for (;;) {
+    if (ask.number() == 0) {
+      if (!enough(active_.size(), masked)) return too_few(ask.label());
+      ask.set_number(number_ + 1);
+      *ask.mutable_among() = {active_.begin(), active_.end()};
+      EIGENVEIL_TRY(store(file("ask", ask.number()), ask));
+    }
+    number_ = ask.number();
+    Total total = sites_->ask(ask, shape);
+    const bool everyone = total.from.size() == static_cast<std::size_t>(ask.among_size());
+    active_ = total.from;
+    if (everyone || (!masked && enough(active_.size(), masked))) {
+      wire::v1::Answer answer;
+      answer.set_number(ask.number());
+      answer.set_entries(total.values.size());
+      *ask.mutable_among() = {active_.begin(), active_.end()};
+      EIGENVEIL_TRY(store(file("total", ask.number()), ask, answer, total.values));
+      return std::move(total.values);
+    }
+    if (!masked || !enough(active_.size(), masked) || spares_used_ >= options_.spare_rounds)
+      return too_few(ask.label());
+    ++spares_used_;
+    ask.set_repeats(ask.number());
+    ask.set_number(0);
+  }
+}
+
+Result<Released<Matrix>> FederatedOracle::gaussian(const wire::v1::Ask& ask, const PrivateSum& empty, Sensitivity moved,
+                                                   double unit) {
+  int shift = 0;
+  if (!std::isinf(ask.mu())) {
+    const auto noise = GaussianMechanism::noise_for(moved, ask.mu());
+    if (!noise) return noise.error();
+    shift = noise->shift;
+  }
+  EIGENVEIL_TRY(meter_.admit(ask.label(), GaussianEvent{ask.mu()}));
+  const bool packed = empty.layout == PrivateSum::Layout::kSymmetric;
+  auto values = perform(ask, {static_cast<std::uint32_t>(empty.rows), static_cast<std::uint32_t>(empty.columns), packed,
+                              shift, entries(empty)});
+  if (!values) return values.error();
+  return GaussianMechanism::to_matrix(
+      NoisySum::received({empty.layout, empty.rows, empty.columns, *std::move(values)}, shift), unit);
+}
+
+Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& ask, std::size_t points,
+                                                         std::int64_t target) {
+  EIGENVEIL_TRY(meter_.admit(ask.label(), PureEvent{ask.epsilon()}));
+  const auto values = perform(ask, {static_cast<std::uint32_t>(points), 1, false, 0, points});
+  if (!values) return values.error();
+  return NoisyHistogram::first_at_most(std::vector<std::int64_t>(values->begin(), values->end()), target);
+}
+
+Result<Released<Matrix>> FederatedOracle::ask(const std::string& label, const SumQuery& query, double mu) {
+  wire::v1::Ask ask;
+  ask.set_label(label);
+  *ask.mutable_sum() = to_wire(query);
+  ask.set_mu(mu);
+  return gaussian(ask, layout_of(query, study_.columns), sensitivity(query, study_.lattice, study_.adjacency),
+                  unit(query, study_.lattice));
+}
+
+Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& label, const NormExceedance& query,
+                                                             std::int64_t target, double epsilon) {
+  wire::v1::Ask ask;
+  ask.set_label(label);
+  *ask.mutable_exceedance() = to_wire(query);
+  ask.set_epsilon(epsilon);
+  return histogram(ask, query.grid.size(), target);
+}
+
+Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, const std::string& product,
+                                                     const FilteredApply& query, std::int64_t target, double epsilon,
+                                                     double mu) {
+  wire::v1::Ask ask;
+  ask.set_label(search);
+  *ask.mutable_search() = to_wire(query);
+  ask.set_epsilon(epsilon);
+  auto chosen = histogram(ask, query.grid.size(), target);
+  if (!chosen) return chosen.error();
+  ask.Clear();
+  ask.set_label(product);
+  *ask.mutable_product() = to_wire(query);
+  ask.set_chosen(static_cast<std::uint32_t>(**chosen));
+  ask.set_mu(mu);
+  const PrivateSum empty{PrivateSum::Layout::kPlain, study_.columns, query.X.columns(), {}};
+  auto sum = gaussian(ask, empty, sensitivity(query, **chosen, study_.lattice, study_.adjacency),
+                      study_.lattice.unit() * study_.lattice.unit());
+  if (!sum) return sum.error();
+  return FilteredAnswer{*std::move(chosen), *std::move(sum)};
+}
+
+Result<Released<Matrix>> FederatedOracle::ask_model(const std::string&, const ModelQuery&, double) {
+  return usage_error("a model-based guarantee needs all rows in one place: use --guarantee strict");
+}
+
+Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
+  wire::v1::Ask ask;
+  ask.set_label("recentre");
+  *ask.mutable_recenter() = to_wire(mean, radius);
+  const auto done = perform(ask, {});
+  if (!done) return done.error();
+  study_.lattice.radius = radius.value();
+  return {};
+}
+
+}  // namespace eigenveil::federation
