@@ -123,6 +123,7 @@ std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, s
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);
+std::vector<Command> federation_commands(CLI::App& program);
 Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 Command demo_command(CLI::App& program);
