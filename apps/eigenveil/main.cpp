@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
+  for (Command& command : federation_commands(program)) commands.push_back(std::move(command));
   for (Command& command : site_commands(program)) commands.push_back(std::move(command));
   for (Command& command : coordinate_commands(program)) commands.push_back(std::move(command));
   commands.push_back(schema_command(program));

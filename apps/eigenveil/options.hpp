@@ -150,6 +150,7 @@ std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
 std::vector<Command> ledger_commands(CLI::App& program);
+std::vector<Command> federation_commands(CLI::App& program);
 Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 Command demo_command(CLI::App& program);

@@ -245,16 +245,20 @@ Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteCo
   const auto delta = Delta::of(proposal.delta());
   if (!adjacency || !delta || !(proposal.accounting() == "tight" || proposal.accounting() == "zcdp"))
     return bad_input("its privacy parameters are malformed");
-  const auto certified =
-      epsilon_of(plan->events, *delta, proposal.accounting() == "tight" ? Accounting::kTight : Accounting::kZcdp);
-  if (!certified) return certified.error();
-  if (!(*certified <= proposal.epsilon()) && !config.without_ledger)
-    return budget_refused(
-        fmt::format("it claims epsilon {:g}, but its plan costs {:.6g}", proposal.epsilon(), *certified));
+  double epsilon = proposal.epsilon();
+  if (!config.without_ledger) {
+    const auto certified =
+        epsilon_of(plan->events, *delta, proposal.accounting() == "tight" ? Accounting::kTight : Accounting::kZcdp);
+    if (!certified) return certified.error();
+    epsilon = *certified;
+    if (!(epsilon <= proposal.epsilon()))
+      return budget_refused(
+          fmt::format("it claims epsilon {:g}, but its plan costs {:.6g}", proposal.epsilon(), epsilon));
+  }
   if (config.policy.most_epsilon && !(proposal.epsilon() <= *config.policy.most_epsilon))
     return budget_refused(fmt::format("it asks for epsilon {:g}, above this site's limit of {:g} a study",
                                       proposal.epsilon(), *config.policy.most_epsilon));
-  Accepted accepted{*std::move(plan), {}, 0, *adjacency, *certified, *std::move(rows)};
+  Accepted accepted{*std::move(plan), {}, 0, *adjacency, epsilon, *std::move(rows)};
   if (config.policy.least_noise) EIGENVEIL_TRY(check_noise(accepted.plan, *config.policy.least_noise));
   EIGENVEIL_TRY(split_spares(proposal, accepted));
   if (config.schema) EIGENVEIL_TRY(check_bounds(accepted.rows, *config.schema));

@@ -38,6 +38,8 @@ Result<Directions> from_wire(const wire::v1::Directions& message) {
   const std::size_t size = std::size_t{message.rows()} * message.columns();
   if (size == 0 || size > kMostEntries || size != static_cast<std::size_t>(message.scaled_size()))
     return malformed("directions whose size is not what they say");
+  // X^T X is formed to check them: a short and wide X of zeros would ask for all the memory there is.
+  if (message.columns() > message.rows()) return malformed("more directions than dimensions");
   Matrix X(message.rows(), message.columns());
   for (Eigen::Index i = 0; i < X.size(); ++i)
     X.data()[i] = std::ldexp(message.scaled(static_cast<int>(i)), -Directions::kBits);
@@ -166,6 +168,7 @@ Result<PrivacyPlan> from_wire(const wire::v1::Plan& message) {
       event.mechanism = PureEvent{from.pure_epsilon()};
     else if (from.mechanism_case() != wire::v1::Event::kGaussianMu)
       return malformed("an event of no known mechanism");
+    if (from.has_gaussian_mu() && !std::isfinite(from.gaussian_mu())) return malformed("an event without noise");
     if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
     plan.events.push_back(std::move(event));
   }
@@ -251,6 +254,9 @@ Result<RowOptions> from_wire(const wire::v1::Rows& message) {
   options.missing = message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
   if (message.has_class_column()) {
     const auto& from = message.class_column();
+    if (from.column().empty()) return malformed("a class column without a name");
+    if (from.cuts_size() > 0)
+      if (const auto cuts = grid_from(from.cuts()); !cuts) return malformed("cuts that do not ascend");
     options.class_column = ClassColumn{from.column(),
                                        {from.classes().begin(), from.classes().end()},
                                        from.drop_unlisted(),
