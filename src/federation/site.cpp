@@ -111,8 +111,6 @@ class Connection {
     observer_.step("answering: " + ask.label());
     const auto stored = study_->answer(ask);
     if (!stored) return refuse(stored.error(), stored.error().code != ErrorCode::kInternal);
-    if (study_->answers() > before && !ask.label().empty())
-      options_.say(fmt::format("Answered {}: {}.", ask.number(), ask.label()));
     wire::v1::FromSite message;
     *message.mutable_answer() = stored->answer;
     if (!stream_.Write(message)) return End::kLost;
@@ -120,7 +118,9 @@ class Connection {
       message.mutable_part()->set_values(bytes);
       return stream_.Write(message) ? Status() : Status(internal_error("the connection was lost"));
     });
-    return sent.ok() ? std::nullopt : std::optional(End::kLost);
+    if (!sent) return End::kLost;
+    if (study_->answers() > before) options_.say(fmt::format("Answered {}: {}.", ask.number(), ask.label()));
+    return std::nullopt;
   }
 
   std::optional<End> refuse(const Error& error, bool about_proposal) {
@@ -173,7 +173,7 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
     } else {
       const std::string why = why_no_connection(config.coordinator, config.coordinator_name, config.identity.authority,
                                                 config.identity.certificate, config.identity.key);
-      if (why != said) options.say("Waiting for the coordinator: " + why);
+      if (why != said && !why.starts_with("no fault")) options.say("Waiting for the coordinator: " + why);
       said = why;
       if (std::chrono::duration<double>(Clock::now() - last_contact).count() > options.give_up_seconds)
         return bad_input("no coordinator: " + why);
