@@ -368,7 +368,7 @@ TEST(Convert, RefusesPlansThatAreNone) {
       {"events { gaussian_mu: 1 count: -9223372036854775808 }", "count"},
       {"events { gaussian_mu: 0 count: 1 }", "mu"},
       {"events { gaussian_mu: -1 count: 1 }", "mu"},
-      {"events { gaussian_mu: nan count: 1 }", "noise"},
+      {"events { gaussian_mu: nan count: 1 }", "mu"},
       {"events { gaussian_mu: inf count: 1 }", "without noise"},
       {"events { pure_epsilon: 0 count: 1 }", "epsilon"},
       {"events { pure_epsilon: inf count: 1 }", "epsilon"},
