@@ -10,6 +10,7 @@ from fault_proxy import FaultProxy
 
 class Echo(socketserver.BaseRequestHandler):
     def handle(self):
+        self.server.connections += 1
         try:
             while data := self.request.recv(65536):
                 self.request.sendall(data)
@@ -20,6 +21,7 @@ class Echo(socketserver.BaseRequestHandler):
 class EchoServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
+    connections = 0
 
 
 class FaultProxyTest(unittest.TestCase):
@@ -33,6 +35,7 @@ class FaultProxyTest(unittest.TestCase):
 
     def connect(self):
         end = socket.create_connection(("127.0.0.1", self.proxy.port), timeout=5)
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.addCleanup(end.close)
         return end
 
@@ -84,7 +87,7 @@ class FaultProxyTest(unittest.TestCase):
         start = time.monotonic()
         for _ in range(20):
             end.sendall(b"y" * 100)
-            time.sleep(0.001)
+            time.sleep(0.002)
         self.assertEqual(self.receive(end, 2000), b"y" * 2000)
         took = time.monotonic() - start
         self.assertGreaterEqual(took, 0.2)
@@ -107,6 +110,7 @@ class FaultProxyTest(unittest.TestCase):
         new.sendall(b"new")
         self.assertTrue(self.silent(old))
         self.assertTrue(self.silent(new))
+        self.assertEqual(self.server.connections, 1, "nobody behind the partition hears of the new one")
         self.assertNotIn(b"old", self.proxy.captured)
         self.proxy.partition(False)
         self.assertEqual(self.receive(old, 3), b"old")
