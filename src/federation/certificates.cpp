@@ -110,7 +110,7 @@ Status write_pair(const std::string& path, X509* certificate, EVP_PKEY* key) {
   const Status key_written = write_new_file(path + ".key", secret, 0600);
   OPENSSL_cleanse(secret.data(), secret.size());
   EIGENVEIL_TRY(key_written);
-  const Status written = write_new_file(path + ".crt", contents(certificate_pem.get()), 0644);
+  Status written = write_new_file(path + ".crt", contents(certificate_pem.get()), 0644);
   if (!written) {
     std::error_code ignored;
     std::filesystem::remove(path + ".key", ignored);

@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
 #include <system_error>
+#include <utility>
+#include <variant>
 
 #include "openssl.hpp"
 
@@ -72,6 +75,11 @@ std::optional<Address> split(const std::string& address) {
   return Address{host, address.substr(colon + 1)};
 }
 
+std::string closes_at_once(const std::string& address) {
+  return fmt::format("{} closes connections before TLS begins: it speaks no TLS, or what is behind it is down",
+                     address);
+}
+
 /// A connected socket, or the fault in words.
 std::variant<Socket, std::string> open_socket(const std::string& address) {
   const auto parts = split(address);
@@ -89,6 +97,7 @@ std::variant<Socket, std::string> open_socket(const std::string& address) {
     if (failure == 0) return socket;
   }
   if (failure == ECONNREFUSED) return fmt::format("nobody listens at {} (connection refused)", address);
+  if (failure == ECONNRESET) return closes_at_once(address);
   if (failure == ETIMEDOUT)
     return fmt::format("no answer from {} within {} s: is a firewall between?", address, kPatience.count() / 1000);
   return fmt::format("{} cannot be reached ({})", address, std::generic_category().message(failure));
@@ -239,7 +248,7 @@ std::string handshake_fault(Step step, const std::string& address, const Ours& o
   const int alert = last_alert();
   if (step == Step::kTimeout)
     return fmt::format("{} accepts connections, but gives no answer within {} s", address, kPatience.count() / 1000);
-  if (step == Step::kClosed) return fmt::format("{} closes the connection when TLS begins: it speaks no TLS", address);
+  if (step == Step::kClosed) return closes_at_once(address);
   if (about_our_certificate(alert)) return refused_ours(address, ours, alert);
   if (alert == SSL_AD_NO_APPLICATION_PROTOCOL)
     return fmt::format("{} speaks TLS, but no HTTP/2: it is no coordinator", address);

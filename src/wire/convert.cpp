@@ -168,8 +168,8 @@ Result<PrivacyPlan> from_wire(const wire::v1::Plan& message) {
       event.mechanism = PureEvent{from.pure_epsilon()};
     else if (from.mechanism_case() != wire::v1::Event::kGaussianMu)
       return malformed("an event of no known mechanism");
-    if (from.has_gaussian_mu() && !std::isfinite(from.gaussian_mu())) return malformed("an event without noise");
     if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
+    if (std::isinf(from.gaussian_mu())) return malformed("an event without noise");
     plan.events.push_back(std::move(event));
   }
   return plan;

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -11,6 +12,7 @@
 #include "eigenveil/federation/certificates.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "wire.grpc.pb.h"
 
 namespace eigenveil::federation {
 namespace {
@@ -156,13 +158,13 @@ TEST_F(TlsProbe, SaysThatThePeerSpeaksNoTls) {
   EXPECT_THAT(probe(chatty.address()), HasSubstr("speaks no TLS"));
   Listener closing;
   closing.serve([](int) {});
-  EXPECT_THAT(probe(closing.address()), EndsWith("it speaks no TLS"));
+  EXPECT_THAT(probe(closing.address()), HasSubstr("it speaks no TLS"));
   Listener resetting;
   resetting.serve([](int peer) {
     const linger now{1, 0};
     ::setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   });
-  EXPECT_THAT(probe(resetting.address()), EndsWith("it speaks no TLS"));
+  EXPECT_THAT(probe(resetting.address()), HasSubstr("it speaks no TLS"));
 }
 
 TEST_F(TlsProbe, SaysThatAnotherAuthoritySignedTheirCertificate) {
@@ -192,6 +194,33 @@ TEST_F(TlsProbe, SaysThatOurCertificateWasRefusedAndWhy) {
   const Server stranger(path("other/ca.crt"), path("study/coordinator"));
   EXPECT_THAT(probe(stranger.address()),
               EndsWith("refused our certificate: it trusts another authority than our ca.crt"));
+}
+
+TEST_F(TlsProbe, SaysTheSameOfAGrpcServer) {
+  const auto serve = [&](const std::string& trusted, const std::string& name, int& port) {
+    grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = read_file(path(trusted + "/ca.crt"));
+    options.pem_key_cert_pairs.push_back({read_file(path(name + ".key")), read_file(path(name + ".crt"))});
+    static wire::v1::Coordinator::Service service;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(options), &port);
+    builder.RegisterService(&service);
+    return builder.BuildAndStart();
+  };
+  int port = 0;
+  const auto good = serve("study", "study/coordinator", port);
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(probe(address), StartsWith("no fault found"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << "its settings come at once";
+  EXPECT_THAT(probe(address, "study/old"), HasSubstr("refused our certificate: our certificate has expired"));
+  EXPECT_THAT(probe(address, "other/site"), HasSubstr("refused our certificate: our certificate is signed by another"));
+  int second = 0;
+  const auto stranger = serve("other", "study/coordinator", second);
+  EXPECT_THAT(probe("127.0.0.1:" + std::to_string(second)), HasSubstr("refused our certificate"));
+  int third = 0;
+  const auto old = serve("study", "study/old", third);
+  EXPECT_THAT(probe("127.0.0.1:" + std::to_string(third)), HasSubstr("has expired (20"));
 }
 
 TEST_F(TlsProbe, SaysThatATlsServerIsNoCoordinator) {
