@@ -20,7 +20,7 @@ void keep_alive_with(const Arguments& set) {
 inline void keep_alive(grpc::ChannelArguments& arguments) {
   keep_alive_with([&](const char* key, int value) { arguments.SetInt(key, value); });
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // what an attempt may take, whatever its name says
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
 }
 

@@ -146,9 +146,10 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
   std::unique_ptr<SiteStudy> study;
   std::string said;
   auto last_contact = Clock::now();
-  for (auto pause = std::chrono::milliseconds(100);; pause = std::min(2 * pause, std::chrono::milliseconds(2000))) {
+  for (;;) {
     channel->GetState(true);
-    if (channel->WaitForConnected(std::chrono::system_clock::now() + pause)) {
+    // gRPC itself dials again and again, with pauses that grow to two seconds.
+    if (channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(3))) {
       grpc::ClientContext context;
       const auto stream = stub->Join(&context);
       Connection connection(config, options, observer, study, *stream);
@@ -168,8 +169,8 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       if (end == Connection::End::kFinished && options.once) return {};
       if (end == Connection::End::kLost && study) options.say("The connection was lost; dialling again.");
       last_contact = Clock::now();
-      pause = std::chrono::milliseconds(end == Connection::End::kLost ? 100 : 1000);
       said.clear();
+      std::this_thread::sleep_for(std::chrono::milliseconds(end == Connection::End::kLost ? 100 : 1000));
     } else {
       const std::string why = why_no_connection(config.coordinator, config.coordinator_name, config.identity.authority,
                                                 config.identity.certificate, config.identity.key);
@@ -178,7 +179,6 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       if (std::chrono::duration<double>(Clock::now() - last_contact).count() > options.give_up_seconds)
         return bad_input("no coordinator: " + why);
     }
-    std::this_thread::sleep_for(pause);
   }
 }
 

@@ -35,14 +35,14 @@ class Process:
     def text(self):
         return self.log.read_text()
 
-    def wait_for(self, words, times=1, seconds=60):
+    def wait_for(self, words, times=1, seconds=30):
         end = time.monotonic() + seconds
         while self.text().count(words) < times:
             if time.monotonic() > end or self.popen.poll() is not None and self.text().count(words) < times:
                 raise AssertionError(f"no {times} x '{words}' in:\n{self.text()}")
             time.sleep(0.01)
 
-    def wait(self, seconds=90):
+    def wait(self, seconds=25):
         return self.popen.wait(seconds)
 
     def kill(self):
