@@ -81,7 +81,9 @@ struct RunFlags {
   int threads = 0;
   std::string memory = "2G";
   std::string insecure_seed;
+  std::string engine = "local";
   void add_to(CLI::App& app);
+  void add_engine_to(CLI::App& app);  ///< for commands that read rows
   Result<RunOptions> options() const;
 };
 
