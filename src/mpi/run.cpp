@@ -1,7 +1,10 @@
 #include <mpi.h>
+#include <omp.h>
+#include <sched.h>
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): setenv is POSIX
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "comm.hpp"
@@ -56,6 +59,16 @@ void serve() {
   }
 }
 
+// mpirun ties ranks to cores, one each if there are but two. Rank 0's linear algebra wants all of them, as it has
+// without MPI (and as many threads, or its last digits differ): the other ranks sleep meanwhile.
+void use_all_cores() {
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof(all));
+  ::sched_setaffinity(0, sizeof(all), &all);
+  if (::getenv("OMP_NUM_THREADS") == nullptr)  // NOLINT(concurrency-mt-unsafe): there are no threads yet
+    omp_set_num_threads(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+}
+
 void start() {
   // Open MPI warns about network cards that a machine does not have.
   ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", 0);
@@ -65,6 +78,7 @@ void start() {
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &state().neighbours);
   MPI_Comm_free(&node);
+  use_all_cores();
   state().running = true;
 }
 
