@@ -20,7 +20,7 @@ Examples:
   eigenveil ledger create patients --epsilon 2 --delta 1e-6
   eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
   eigenveil transform model.npz patients.csv --out scores.csv
-  mpirun -n 8 eigenveil pca parts/ --range 0:1 --components 5 --epsilon 1 --delta 1e-6 --engine mpi
+  mpirun -q -n 8 eigenveil pca parts/ --range 0:1 --components 5 --epsilon 1 --delta 1e-6 --engine mpi
 
 Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.
 'eigenveil COMMAND --help' tells more about a command.)";
