@@ -65,7 +65,9 @@ void use_all_cores() {
   cpu_set_t all;
   std::memset(&all, 0xff, sizeof(all));
   ::sched_setaffinity(0, sizeof(all), &all);
-  if (::getenv("OMP_NUM_THREADS") == nullptr)  // NOLINT(concurrency-mt-unsafe): there are no threads yet
+  if (rank() != 0)
+    omp_set_num_threads(1);
+  else if (::getenv("OMP_NUM_THREADS") == nullptr)  // NOLINT(concurrency-mt-unsafe): there are no threads yet
     omp_set_num_threads(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
 }
 

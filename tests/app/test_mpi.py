@@ -60,6 +60,7 @@ class Mpi(AppTest):
         self.same("pca", "d.npy", *pca, "--method", "spiked")
         self.same("pca", "d.npy", *pca[:4], "--range", "-20:20", "--center", "private", "--row-bound", "private",
                   ranks=(3,))
+        self.same("pca", "d.npy", *pca, "--method", "auto", ranks=(2,))
         self.same("covariance", "d.npy", *pca[2:])
         gep = ("--row-bound", 8, "--components", 1)
         self.same("cca", "d.npy", "--x-columns", "1-3", "--y-columns", "4-6", *gep)

@@ -1,3 +1,5 @@
+#include <random>
+
 #include "eigenveil/data/sliced_source.hpp"
 #include "tests/data/hdf5_file.hpp"
 #include "tests/data/reading.hpp"
@@ -163,6 +165,51 @@ TEST_F(ShareTest, ACutInsideQuotesIsAnErrorOfTheShareBefore) {
   const Status status = (*source)->next(batch, 10);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message, HasSubstr("quote"));
+}
+
+// Notes with line breaks, doubled quotes, stray quotes, and what looks like rows.
+std::string random_text(std::mt19937& random, std::size_t rows) {
+  const std::vector<std::string> notes = {
+      "x",          "\"x\"",     "5\" pipe",      " \"a\nb\" ",    "\"\"\"\n1,2,3\n\"\"\"",
+      "\"7,7,\n\"", "a \"b\" c", "\"\r\n8,8,y\"", "\"it\"\"s\n\"", ""};
+  std::uniform_int_distribution<std::size_t> any(0, notes.size() - 1);
+  std::string text = "a,b,note\n";
+  for (std::size_t i = 0; i < rows; ++i)
+    text += std::to_string(i) + ",1," + notes[any(random)] + (i % 3 == 0 ? "\r\n" : "\n");
+  return text;
+}
+
+TEST_F(ShareTest, CutTextIsReadRightOrRefused) {
+  std::mt19937 random(20261116);
+  std::size_t right = 0;
+  std::size_t refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t rows = 3 + static_cast<std::size_t>(round) % 40;
+    const std::string path = dir_.write_file("t.csv", random_text(random, rows));
+    for (const std::size_t count : {2, 3, 5}) {
+      std::vector<double> found;
+      bool whole = true;
+      for (std::size_t index = 0; index < count && whole; ++index) {
+        SourceOptions options;
+        options.columns = {"a", "b"};
+        options.share = {index, count, true};
+        const auto source = open_source(path, options);
+        whole = source.ok();
+        RawBatch batch;
+        while (whole) {
+          whole = (*source)->next(batch, 7).ok();
+          if (batch.rows == 0) break;
+          for (std::size_t i = 0; i < batch.rows; ++i) found.push_back(batch.values[2 * i]);
+        }
+      }
+      ++(whole ? right : refused);
+      if (whole) {
+        ASSERT_EQ(found, all_of(rows)) << read_file(path);
+      }
+    }
+  }
+  EXPECT_GT(right, 100U);
+  EXPECT_GT(refused, 100U);
 }
 
 TEST_F(ShareTest, AFolderIsItsFilesInTheOrderOfNames) {
