@@ -175,7 +175,9 @@ Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run,
   if (!rows) {
     Error error = rows.error();
     const std::string part = opened->source->part();
-    if (error.message.starts_with("row ")) error.message = (part.empty() ? options.data : part) + ", " + error.message;
+    const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
+    if (error.code == ErrorCode::kBadInput && !placed)
+      error.message = (part.empty() ? options.data : part) + ", " + error.message;
     return error;
   }
   return rows;

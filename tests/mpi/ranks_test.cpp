@@ -171,6 +171,20 @@ TEST_F(Ranks, AddAllOf128Bits) {
   expect_same(both, SquaredNorms{});
 }
 
+TEST_F(Ranks, SendWhatDoesNotFitIntoOnePiece) {
+  constexpr std::size_t kWide = 3000;  // 300,000 entries: 1.2 MB as a query, 4.8 MB as an answer
+  constexpr Eigen::Index kMany = 100;
+  std::vector<double> values(31 * kWide);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+  RowOptions rows;
+  rows.data = dir_.write_file("wide.npy", npy("<f8", "(31, 3000)", bytes_of(values)));
+  rows.row_bound = *RowBound::of(100);
+  const Both both = hold(rows);
+  Matrix X = Matrix::Zero(kWide, kMany);
+  for (Eigen::Index j = 0; j < kMany; ++j) X(static_cast<Eigen::Index>(kWide) - 1 - j, j) = 1;
+  expect_same(both, Apply{*Directions::quantise(X)});
+}
+
 TEST_F(Ranks, HaveRowsOnceWhenTheyAreFewerThanTheRanks) {
   for (const std::size_t n : {1, 2, 5}) {
     SCOPED_TRACE(n);
