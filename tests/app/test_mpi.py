@@ -1,4 +1,6 @@
 """mpirun -n R eigenveil ... --engine mpi: the release of one process, bit for bit, and failures that leave nothing."""
+import ctypes
+import ctypes.util
 import gzip
 import os
 import pathlib
@@ -17,6 +19,29 @@ WITHOUT = shutil.which("mpirun") is None or "built without MPI" in subprocess.ru
     [PROGRAM, "pca", "x", "--components", "1", *BUDGET_FLAGS, "--engine", "mpi"], capture_output=True, text=True).stderr
 
 
+def write_hdf5(path, rows):
+    """With the C library that the program uses: Debian's h5py is one more package."""
+    library = ctypes.CDLL(ctypes.util.find_library("hdf5_serial") or ctypes.util.find_library("hdf5"))
+    number, default = ctypes.c_int64, ctypes.c_int64(0)
+
+    def call(name, *args):
+        function = getattr(library, name)
+        function.restype = number if "create" in name else ctypes.c_int
+        result = function(*args)
+        assert result >= 0, name
+        return number(result)
+
+    call("H5open")
+    double = number.in_dll(library, "H5T_NATIVE_DOUBLE_g")
+    rows = np.ascontiguousarray(rows, dtype=float)
+    file = call("H5Fcreate", path.encode(), ctypes.c_uint(2), default, default)
+    space = call("H5Screate_simple", 2, (ctypes.c_uint64 * 2)(*rows.shape), None)
+    table = call("H5Dcreate2", file, b"x", double, space, default, default, default)
+    call("H5Dwrite", table, double, default, default, default, rows.ctypes.data_as(ctypes.c_void_p))
+    call("H5Dclose", table)
+    call("H5Fclose", file)
+
+
 @unittest.skipIf(WITHOUT, "no MPI here")
 class Mpi(AppTest):
     def setUp(self):
@@ -32,6 +57,7 @@ class Mpi(AppTest):
         self.write("d.csv", text)
         self.write("d.csv.gz", gzip.compress(text.encode()))
         np.savez(self.path("d.npz"), x=self.rows)
+        write_hdf5(self.path("d.h5"), self.rows)
         (self.folder / "parts").mkdir()
         for i, part in enumerate(np.array_split(self.rows, 5)):
             np.save(self.path(f"parts/{i}.npy"), part)
@@ -71,7 +97,7 @@ class Mpi(AppTest):
 
     def test_every_format(self):
         reference = None
-        for data in ("d.npy", "d.csv", "d.csv.gz", "d.npz", "parts"):
+        for data in ("d.npy", "d.csv", "d.csv.gz", "d.npz", "d.h5", "parts"):
             arrays = self.same("pca", data, *self.PCA)
             reference = reference or {name: arrays[name] for name in ("components", "eigenvalues", "mean")}
             for name, array in reference.items():
