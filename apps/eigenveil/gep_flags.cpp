@@ -135,6 +135,7 @@ void FitFlags::add_to(CLI::App& app) {
   privacy.add_to(app);
   output.add_to(app);
   run.add_to(app);
+  run.add_engine_to(app);
 }
 
 Result<FitJob> FitFlags::job() const {

@@ -6,6 +6,10 @@
 #include "options.hpp"
 #include "terminal.hpp"
 
+#ifdef EIGENVEIL_ENGINES
+#include "eigenveil/mpi/mpi.hpp"
+#endif
+
 namespace eigenveil::app {
 namespace {
 
@@ -16,6 +20,7 @@ Examples:
   eigenveil ledger create patients --epsilon 2 --delta 1e-6
   eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
   eigenveil transform model.npz patients.csv --out scores.csv
+  mpirun -q -n 8 eigenveil pca parts/ --range 0:1 --components 5 --epsilon 1 --delta 1e-6 --engine mpi
 
 Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.
 'eigenveil COMMAND --help' tells more about a command.)";
@@ -61,16 +66,35 @@ int run(int argc, char** argv) {
   return static_cast<int>(ErrorCode::kInternal);
 }
 
-}  // namespace
-}  // namespace eigenveil::app
-
-int main(int argc, char** argv) {
+int guarded_run(int argc, char** argv) {
   try {
-    return eigenveil::app::run(argc, argv);
+    return run(argc, argv);
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "eigenveil: out of memory; lower --memory, or use fewer columns\n");
   } catch (const std::exception& error) {
     fmt::print(stderr, "eigenveil: internal error: {}\n", error.what());
   }
-  return static_cast<int>(eigenveil::ErrorCode::kInternal);
+  return static_cast<int>(ErrorCode::kInternal);
+}
+
+#ifdef EIGENVEIL_ENGINES
+// Known before the options are parsed: of the ranks, one alone parses them.
+bool asks_for_mpi(int argc, char** argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] == "--engine=mpi" || (words[i] == "--engine" && i + 1 < words.size() && words[i + 1] == "mpi"))
+      return true;
+  return false;
+}
+#endif
+
+}  // namespace
+}  // namespace eigenveil::app
+
+int main(int argc, char** argv) {
+  using namespace eigenveil::app;
+#ifdef EIGENVEIL_ENGINES
+  if (asks_for_mpi(argc, argv)) return eigenveil::mpi::run([&] { return guarded_run(argc, argv); });
+#endif
+  return guarded_run(argc, argv);
 }

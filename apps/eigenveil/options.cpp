@@ -4,6 +4,10 @@
 
 #include <charconv>
 
+#ifdef EIGENVEIL_ENGINES
+#include "eigenveil/mpi/mpi.hpp"
+#endif
+
 namespace eigenveil::app {
 namespace {
 
@@ -85,7 +89,9 @@ Result<SourceOptions> SourceFlags::options() const {
 }
 
 void RowFlags::add_to(CLI::App& app) {
-  if (!elsewhere(app)) app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5")->required();
+  if (!elsewhere(app))
+    app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, or a folder of such files")
+        ->required();
   app.add_option("--schema", schema, "TOML file with the public bounds of each column (see: eigenveil schema init)")
       ->group("Rows");
   app.add_option("--range", ranges, "Public bounds LO:HI of all columns, or COLUMN=LO:HI of one; may be repeated")
@@ -232,7 +238,8 @@ void GuessFlags::add_to(CLI::App& app) {
 }
 
 void RunFlags::add_to(CLI::App& app) {
-  app.add_option("--memory", memory, "Memory to stay within; rows beyond it wait in an unnamed temporary file")
+  app.add_option("--memory", memory,
+                 "Memory (of each rank) to stay within; rows beyond it wait in an unnamed temporary file")
       ->capture_default_str()
       ->group("Running");
   if (elsewhere(app)) {
@@ -240,7 +247,7 @@ void RunFlags::add_to(CLI::App& app) {
     federation->add_to(app);
     return;
   }
-  app.add_option("--threads", threads, "Threads; default: as many as cores")
+  app.add_option("--threads", threads, "Threads (of each rank); default: as many as cores")
       ->check(CLI::Range(1, 1024))
       ->group("Running");
   app.add_option("--insecure-seed", insecure_seed,
@@ -248,9 +255,28 @@ void RunFlags::add_to(CLI::App& app) {
       ->group("Running");
 }
 
+void RunFlags::add_engine_to(CLI::App& app) {
+  if (elsewhere(app)) return;
+  app.add_option("--engine", engine,
+                 "Who holds the rows: local, this process; mpi, all ranks (mpirun -n R eigenveil ...), a share each")
+      ->check(CLI::IsMember({"local", "mpi"}))
+      ->capture_default_str()
+      ->group("Running");
+}
+
 Result<RunOptions> RunFlags::options() const {
   RunOptions options;
   options.threads = threads;
+  if (engine == "mpi") {
+#ifdef EIGENVEIL_ENGINES
+    options.engine = mpi::engine();
+    if (threads == 0) options.threads = mpi::threads_of_rank();
+#else
+    return usage_error(
+        "--engine mpi: this program was built without MPI; install it with scripts/install-packages engines, and build "
+        "again");
+#endif
+  }
   const auto bytes = bytes_from_text(memory);
   if (!bytes) return bytes.error();
   options.memory = *bytes;

@@ -100,7 +100,9 @@ struct RunFlags {
   std::string memory = "2G";
   std::string insecure_seed;
   std::shared_ptr<FederationFlags> federation;  ///< below `coordinate` only
+  std::string engine = "local";
   void add_to(CLI::App& app);
+  void add_engine_to(CLI::App& app);  ///< for commands that read rows
   Result<RunOptions> options() const;
 };
 

@@ -105,6 +105,7 @@ Command pca_command(CLI::App& program) {
   flags->privacy.add_to(*app);
   flags->output.add_to(*app);
   flags->run.add_to(*app);
+  flags->run.add_engine_to(*app);
   app->footer(
       "\nExample:\n  eigenveil pca images.idx.gz --range 0:255 --components 10 --epsilon 1 --delta 1e-6 --center "
       "private "

@@ -25,6 +25,8 @@ class ArrayReader {
   virtual ~ArrayReader() = default;
   /// The next `rows` rows, of each the given columns, row-major to `out`.
   virtual Status read(std::size_t rows, const std::vector<std::size_t>& columns, double* out) = 0;
+  /// Moves over that many rows, which are there.
+  virtual Status skip(std::size_t rows) = 0;
   /// Called after the last row: what must hold at the end.
   virtual Status finish() { return {}; }
   virtual double progress() const = 0;

@@ -28,6 +28,7 @@ class RowOrderReader final : public ArrayReader {
     }
     return {};
   }
+  Status skip(std::size_t rows) override { return stream_->skip(std::uint64_t{rows} * row_bytes_); }
   Status finish() override { return expect_end(*stream_); }
   double progress() const override { return stream_->progress(); }
 
@@ -59,6 +60,10 @@ class ColumnOrderReader final : public ArrayReader {
       done_ += piece;
       rows -= piece;
     }
+    return {};
+  }
+  Status skip(std::size_t rows) override {
+    done_ += rows;
     return {};
   }
   double progress() const override { return static_cast<double>(done_) / static_cast<double>(shape_.rows); }

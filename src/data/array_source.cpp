@@ -34,6 +34,13 @@ class ArraySource final : public RowSource {
     return status;
   }
 
+  Status skip(std::size_t rows) override {
+    const std::size_t skipped = std::min(rows, shape_.rows - done_);
+    EIGENVEIL_TRY(reader_->skip(skipped));
+    done_ += skipped;
+    return skipped > 0 && done_ == shape_.rows ? reader_->finish() : Status();
+  }
+
  private:
   Status read(RawBatch& batch, std::size_t wanted) {
     const std::size_t width = selection_.positions.size();

@@ -64,6 +64,16 @@ Result<std::unique_ptr<CsvText>> CsvText::open(std::unique_ptr<ByteStream> strea
   return csv;
 }
 
+void CsvText::go_to(std::unique_ptr<ByteStream> stream) {
+  stream_ = std::move(stream);
+  begin_ = 0;
+  end_ = 0;
+  buffer_[0] = '\0';
+  at_end_ = false;
+  line_ = 1;
+  rows_done_ = 0;
+}
+
 Status CsvText::read_on() {
   const std::size_t kept = end_ - begin_;
   if (at_end_)  // every row ends in a line feed, so only a quote can still be open

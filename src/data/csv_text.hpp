@@ -89,6 +89,8 @@ class CsvText {
 
   /// Moves to the next row, over blank lines; false at the end of the file.
   Result<bool> find_row();
+  /// Goes on with other rows of the same kind; they are numbered from 1 again.
+  void go_to(std::unique_ptr<ByteStream> stream);
   /// Reads on because the row at hand does not end in the window. Pointers into the window become invalid.
   Status read_on();
   /// The row at hand ends at `at`; it had that many line breaks inside quotes.

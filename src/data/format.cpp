@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <string_view>
 
 namespace eigenveil::data {
@@ -115,27 +116,50 @@ Result<Recognised> recognise(const std::string& path) {
 }  // namespace eigenveil::data
 
 namespace eigenveil {
+namespace {
+
+using data::Format;
+
+Result<std::unique_ptr<RowSource>> open_recognised(const data::Recognised& found, const SourceOptions& options) {
+  switch (found.format) {
+    case Format::kNpy:
+      return data::open_npy(found, options);
+    case Format::kNpz:
+      return data::open_npz(found, options);
+    case Format::kIdx:
+      return data::open_idx(found, options);
+    case Format::kHdf5:
+      return data::open_hdf5(found, options);
+    case Format::kCsv:
+      break;
+  }
+  return data::open_csv(found, options);
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+}  // namespace
+
+bool is_plain_text(const std::string& path) {
+  if (is_folder(path)) return false;
+  const Result<data::Recognised> found = data::recognise(path);
+  return found.ok() && found->format == Format::kCsv && !found->gzip;
+}
 
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options) {
-  using data::Format;
+  if (is_folder(path)) return data::open_folder(path, options);
   const Result<data::Recognised> found = data::recognise(path);
   if (!found.ok()) return found.error();
   if (!options.member.empty() && found->format != Format::kNpz && found->format != Format::kHdf5)
     return usage_error(fmt::format("{}: holds a single table; a member ('{}') can be chosen in NPZ and HDF5 files only",
                                    path, options.member));
-  switch (found->format) {
-    case Format::kNpy:
-      return data::open_npy(*found, options);
-    case Format::kNpz:
-      return data::open_npz(*found, options);
-    case Format::kIdx:
-      return data::open_idx(*found, options);
-    case Format::kHdf5:
-      return data::open_hdf5(*found, options);
-    case Format::kCsv:
-      break;
-  }
-  return data::open_csv(*found, options);
+  auto source = open_recognised(*found, options);
+  const bool cut = options.share.cut_text && found->format == Format::kCsv && !found->gzip;
+  if (!source.ok() || options.share.count == 1 || cut) return source;
+  return data::share_of(*std::move(source), options.share);
 }
 
 }  // namespace eigenveil

@@ -26,5 +26,15 @@ Result<std::unique_ptr<RowSource>> open_npy(const Recognised& from, const Source
 Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const SourceOptions& options);
 Result<std::unique_ptr<RowSource>> open_idx(const Recognised& from, const SourceOptions& options);
 Result<std::unique_ptr<RowSource>> open_hdf5(const Recognised& from, const SourceOptions& options);
+Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options);
+
+/// The rows of a share: a range where the number of rows is known, every count-th block of rows otherwise.
+std::unique_ptr<RowSource> share_of(std::unique_ptr<RowSource> source, const Share& share);
+/// The bytes of a share of a text file, which begin and end behind a line feed.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+Result<ByteRange> lines_of(const File& file, const Share& share);
 
 }  // namespace eigenveil::data

@@ -113,6 +113,10 @@ class Hdf5Reader final : public ArrayReader {
     }
     return {};
   }
+  Status skip(std::size_t rows) override {
+    done_ += rows;
+    return {};
+  }
   double progress() const override { return static_cast<double>(done_) / static_cast<double>(opened_.shape.rows); }
 
  private:

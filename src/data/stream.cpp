@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace eigenveil::data {
@@ -9,26 +11,51 @@ namespace {
 
 class FileStream final : public ByteStream {
  public:
-  explicit FileStream(FilePtr file) : file_(std::move(file)) {}
+  FileStream(FilePtr file, std::uint64_t begin, std::uint64_t end)
+      : file_(std::move(file)), begin_(begin), end_(end), offset_(begin) {}
 
   Result<std::size_t> read(char* to, std::size_t size) override {
-    Result<std::size_t> count = file_->read_some(offset_, to, size);
+    const std::uint64_t left = end_ - std::min(offset_, end_);
+    Result<std::size_t> count = file_->read_some(offset_, to, std::min<std::uint64_t>(size, left));
     if (count.ok()) offset_ += *count;
     return count;
   }
+  Status skip(std::uint64_t size) override {
+    offset_ += size;
+    return {};
+  }
   double progress() const override {
-    return offset_ >= file_->size() ? 1.0 : static_cast<double>(offset_) / static_cast<double>(file_->size());
+    return offset_ >= end_ ? 1.0 : static_cast<double>(offset_ - begin_) / static_cast<double>(end_ - begin_);
   }
   const std::string& name() const override { return file_->path(); }
 
  private:
   FilePtr file_;
-  std::uint64_t offset_ = 0;
+  std::uint64_t begin_;
+  std::uint64_t end_;
+  std::uint64_t offset_;
 };
 
 }  // namespace
 
-std::unique_ptr<ByteStream> file_stream(FilePtr file) { return std::make_unique<FileStream>(std::move(file)); }
+std::unique_ptr<ByteStream> file_stream(FilePtr file) {
+  const std::uint64_t size = file->size();
+  return file_stream(std::move(file), 0, size);
+}
+
+std::unique_ptr<ByteStream> file_stream(FilePtr file, std::uint64_t begin, std::uint64_t end) {
+  return std::make_unique<FileStream>(std::move(file), begin, end);
+}
+
+Status ByteStream::skip(std::uint64_t size) {
+  std::array<char, 65536> forgotten;
+  while (size > 0) {
+    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(size, forgotten.size()));
+    EIGENVEIL_TRY(read_exactly(*this, forgotten.data(), piece, "array"));
+    size -= piece;
+  }
+  return {};
+}
 
 Result<std::size_t> read_up_to(ByteStream& stream, char* to, std::size_t size) {
   std::size_t done = 0;

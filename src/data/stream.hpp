@@ -13,6 +13,8 @@ class ByteStream {
   virtual ~ByteStream() = default;
   /// Up to `size` bytes; 0 means the end, and only the end.
   virtual Result<std::size_t> read(char* to, std::size_t size) = 0;
+  /// Moves over that many bytes, which must be there. Reads and forgets them unless it can seek.
+  virtual Status skip(std::uint64_t size);
   /// Share of the file consumed so far, in [0, 1].
   virtual double progress() const = 0;
   /// What messages call it: the path, for an archive with the member.
@@ -20,6 +22,8 @@ class ByteStream {
 };
 
 std::unique_ptr<ByteStream> file_stream(FilePtr file);
+/// The bytes from `begin` up to but not including `end`.
+std::unique_ptr<ByteStream> file_stream(FilePtr file, std::uint64_t begin, std::uint64_t end);
 /// Unpacks gzip, several members after each other included, and checks every length and checksum.
 std::unique_ptr<ByteStream> gzip_stream(FilePtr file);
 

@@ -174,8 +174,10 @@ Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run,
       BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
   if (!rows) {
     Error error = rows.error();
-    if (error.code == ErrorCode::kBadInput && error.message.find(options.data) == std::string::npos)
-      error.message = options.data + ", " + error.message;
+    const std::string part = opened->source->part();
+    const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
+    if (error.code == ErrorCode::kBadInput && !placed)
+      error.message = (part.empty() ? options.data : part) + ", " + error.message;
     return error;
   }
   return rows;

@@ -80,7 +80,8 @@ Status project(const Projection& projection, RowSource& source, const std::strin
   while (true) {
     EIGENVEIL_TRY(source.next(batch, batch_rows(projection.map)));
     if (batch.rows == 0) return {};
-    const auto features = features_of(projection, batch, path);
+    const std::string part = source.part();
+    const auto features = features_of(projection, batch, part.empty() ? path : part);
     if (!features.ok()) return features.error();
     EIGENVEIL_TRY(sink(*features * projection.directions.rows.transpose()));
     if (progress) progress(source.progress());

@@ -108,7 +108,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
         zero = zero || *found < 0;
       }
       if (!zero) continue;
-      result.zeroed_.push_back(batch.first_row + i);
+      result.zeroed_.push_back(result.rows() + i);
       std::fill_n(&work.bounded[i * d], d, 0);
     }
     EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));

@@ -110,9 +110,10 @@ class FederationTest(AppTest):
         tls = ["--authority", self.authority / "ca.crt", "--certificate", self.authority / f"{certificate}.crt", "--key",
                self.authority / f"{certificate}.key"]
         bounds = [] if {"--schema", "--columns"} & set(flags) else ["--columns", ",".join(COLUMNS), "--range", "-8:8"]
+        for flag, value in (("--patience", 20), ("--journal", "study")):
+            flags = flags if flag in flags else (*flags, flag, value)
         return self.start(["coordinate", *estimator, "--epsilon", epsilon, "--delta", 1e-6, *bounds, "--sites",
-                           ",".join(sites or self.names), "--journal", "study", "--listen", f"{host}:{self.port}", *tls,
-                           "--patience", 20, *flags], log, prefix)
+                           ",".join(sites or self.names), "--listen", f"{host}:{self.port}", *tls, *flags], log, prefix)
 
     def reservations(self, name):
         shown = self.run_json("ledger", "show", "rows", "--ledger", f"{name}.db")

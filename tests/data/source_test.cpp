@@ -15,7 +15,7 @@ namespace {
 TEST(Source, AMissingFileADirectoryAPipeAndADeviceAreRefused) {
   const TempDir dir;
   expect_refusal(dir.file("nothing.csv"), {"no such file"});
-  expect_refusal(dir.path().string(), {"is a directory"});
+  expect_refusal(dir.path().string(), {"is a directory without data files"});
   ASSERT_EQ(::mkfifo(dir.file("pipe").c_str(), 0600), 0);
   expect_refusal(dir.file("pipe"), {"not a regular file"});
   expect_refusal("/dev/zero", {"not a regular file"});

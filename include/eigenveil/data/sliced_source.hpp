@@ -16,6 +16,8 @@ class SlicedSource final : public RowSource {
 
   const std::vector<std::string>& columns() const override { return source_->columns(); }
   Status next(RawBatch& batch, std::size_t max_rows) override;
+  Status skip(std::size_t rows) override { return source_->skip(rows); }
+  std::string part() const override { return source_->part(); }
   std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
   double progress() const override { return source_->progress(); }
 

@@ -36,6 +36,12 @@ class RowSource {
   /// Overwrites `batch` with up to `max_rows` further rows; `batch.rows == 0` means the end.
   virtual Status next(RawBatch& batch, std::size_t max_rows) = 0;
 
+  /// Moves over that many rows, or to the end. Reads and forgets them where the format allows nothing better.
+  virtual Status skip(std::size_t rows);
+
+  /// The file that the last batch came from, where there are several; row numbers are those of this file.
+  virtual std::string part() const { return {}; }
+
   /// How many rows the file says it has, if it says so before it is read (NPY, IDX, HDF5).
   virtual std::optional<std::size_t> rows_announced() const = 0;
 
@@ -45,6 +51,15 @@ class RowSource {
 
 enum class Header { kAuto, kYes, kNo };
 
+/// One of several shares of the rows, that together have each row once.
+struct Share {
+  std::size_t index = 0;  ///< from 0
+  std::size_t count = 1;
+  /// Plain CSV is cut at line ends near equal numbers of bytes. If a cut falls inside a quoted field, the share before
+  /// it is refused as malformed; row numbers count from the cut. False: read all of it, keep every count-th block.
+  bool cut_text = false;
+};
+
 /// How to open a data file. Empty and default members mean: find out from the file.
 struct SourceOptions {
   /// Names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all.
@@ -53,9 +68,13 @@ struct SourceOptions {
   Header header = Header::kAuto;  ///< CSV: kAuto takes the first row as names if any of its fields is not a number
   char delimiter = '\0';          ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
   std::string member = {};        ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
+  Share share = {};               ///< the rows to read; part files of a folder are dealt out whole
 };
 
 /// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name. At most 1,000,000 columns.
+///
+/// A folder is read as one table: its files in the order of their names (but for those that begin with a dot or an
+/// underscore), which must have the same columns.
 ///
 /// Missing (NaN): an empty field, "?", and NA, NaN or null in any case; in a categorical column too, unless its list
 /// has that very text. Blanks around unquoted CSV fields do not count, and blank lines are no rows.
@@ -71,5 +90,8 @@ struct SourceOptions {
 /// Arrays of more than two dimensions keep the first as rows and flatten the others into columns for IDX; elsewhere
 /// they are refused.
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);
+
+/// True for what `Share::cut_text` makes a difference to: one plain CSV file.
+bool is_plain_text(const std::string& path);
 
 }  // namespace eigenveil

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "format.hpp"
+
+namespace eigenveil::data {
+namespace {
+
+Result<std::vector<std::string>> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with('.') || name.starts_with('_')) continue;  // what tools leave there: .crc, _SUCCESS
+    if (at->is_directory(failure))
+      return bad_input(fmt::format("{}: has a folder '{}' in it; a folder of part files has files only", folder, name));
+    files.push_back(at->path().string());
+  }
+  if (failure) return bad_input(fmt::format("{}: this folder cannot be read: {}", folder, failure.message()));
+  if (files.empty())
+    return bad_input(fmt::format("{}: is a directory without data files; name a file, or a folder of files", folder));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// Part files one after the other.
+class FolderSource final : public RowSource {
+ public:
+  FolderSource(std::vector<std::string> files, std::string model, SourceOptions options,
+               std::vector<std::string> columns)
+      : files_(std::move(files)), model_(std::move(model)), options_(std::move(options)), names_(std::move(columns)) {}
+
+  const std::vector<std::string>& columns() const override { return names_; }
+  std::optional<std::size_t> rows_announced() const override { return std::nullopt; }
+  std::string part() const override { return current_ ? files_[at_] : std::string(); }
+  double progress() const override {
+    if (at_ == files_.size()) return 1.0;
+    const double within = current_ ? current_->progress() : 0.0;
+    return (static_cast<double>(at_) + within) / static_cast<double>(files_.size());
+  }
+
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    batch.rows = 0;
+    batch.values.clear();
+    while (at_ < files_.size()) {
+      if (!current_) EIGENVEIL_TRY(open());
+      EIGENVEIL_TRY(current_->next(batch, max_rows));
+      if (batch.rows > 0) return {};
+      current_.reset();
+      ++at_;
+    }
+    return {};
+  }
+
+ private:
+  Status open() {
+    auto source = open_source(files_[at_], options_);
+    if (!source.ok()) return source.error();
+    if ((*source)->columns() != names_)
+      return bad_input(
+          fmt::format("{}: has other columns than {}; all files of a folder must have the same ones, in the same order",
+                      files_[at_], model_));
+    current_ = *std::move(source);
+    return {};
+  }
+
+  std::vector<std::string> files_;
+  std::string model_;  ///< the file whose columns all must have
+  SourceOptions options_;
+  std::vector<std::string> names_;
+  std::size_t at_ = 0;
+  std::unique_ptr<RowSource> current_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options) {
+  const auto files = files_in(path);
+  if (!files.ok()) return files.error();
+  SourceOptions whole = options;
+  whole.share = {};
+  const auto first = open_source(files->front(), whole);
+  if (!first.ok()) return first.error();
+  std::vector<std::string> own;
+  for (std::size_t i = options.share.index; i < files->size(); i += options.share.count) own.push_back((*files)[i]);
+  return std::unique_ptr<RowSource>(
+      std::make_unique<FolderSource>(std::move(own), files->front(), std::move(whole), (*first)->columns()));
+}
+
+}  // namespace eigenveil::data

@@ -1,0 +1,102 @@
+#include "comm.hpp"
+#include "eigenveil/wire/convert.hpp"
+#include "joint.hpp"
+#include "state.hpp"
+
+namespace eigenveil::mpi {
+namespace {
+
+// Tells the other ranks what to do, and does rank 0's part of it. An exception leaves `asking` set: nobody knows then
+// which exchange the others are waiting in.
+template <class Work>
+auto together(const wire::v1::RankCommand& command, const Work& work) {
+  state().asking = true;
+  broadcast(command.SerializeAsString());
+  auto answer = work();
+  state().asking = false;
+  return answer;
+}
+
+class MpiSums final : public RowSums {
+ public:
+  explicit MpiSums(OwnShare share) : rows_(std::move(share.rows)), all_(share.diagnostics.rows) {}
+
+  const BoundedRows& here() const override { return rows_; }
+  std::size_t rows() const override { return all_; }
+
+  Result<PrivateSum> sum(const SumQuery& query) override {
+    wire::v1::RankCommand command;
+    *command.mutable_sum() = to_wire(query);
+    return together(command, [&] { return joint_sum(query, rows_); });
+  }
+  Result<PrivateCounts> counts(const NormExceedance& query) override {
+    wire::v1::RankCommand command;
+    *command.mutable_counts() = to_wire(query);
+    return together(command, [&] { return joint_counts(query, rows_); });
+  }
+  Result<FilteredCells> cells(const FilteredApply& query) override {
+    wire::v1::RankCommand command;
+    *command.mutable_cells() = to_wire(query);
+    return together(command, [&] { return joint_cells(query, rows_); });
+  }
+  Status recenter(const Vector& mean, RowBound radius) override {
+    wire::v1::RankCommand command;
+    *command.mutable_recenter() = to_wire(mean, radius);
+    return together(command, [&] { return joint_recenter(mean, radius, rows_); });
+  }
+
+ private:
+  BoundedRows rows_;
+  std::size_t all_;
+};
+
+class MpiEngine final : public Engine {
+ public:
+  Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
+                                         std::size_t reserved, Observer& observer) override {
+    auto shared = share_rows(options, opened, run, reserved, observer);
+    if (!shared) return shared.error();
+    return own_rows(std::move(shared->sums), shared->diagnostics);
+  }
+};
+
+wire::v1::RankRead read_message(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
+                                std::size_t reserved) {
+  wire::v1::RankRead message;
+  *message.mutable_rows() = to_wire(options, opened);
+  message.set_data(options.data);
+  message.set_header(options.source.header == Header::kYes  ? wire::v1::RankRead::YES
+                     : options.source.header == Header::kNo ? wire::v1::RankRead::NO
+                                                            : wire::v1::RankRead::AUTO);
+  message.set_delimiter(static_cast<unsigned char>(options.source.delimiter));
+  message.set_member(options.source.member);
+  message.set_memory(run.memory);
+  message.set_reserved(reserved);
+  message.set_threads(static_cast<std::uint32_t>(thread_count(run)));
+  return message;
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> engine() { return std::make_shared<MpiEngine>(); }
+
+Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
+                              std::size_t reserved, Observer& observer) {
+  if (!state().running) return internal_error("the MPI engine works within mpi::run only");
+  wire::v1::RankCommand command;
+  *command.mutable_read() = read_message(options, opened, run, reserved);
+  const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };
+
+  command.mutable_read()->set_cut_text(is_plain_text(options.data));
+  auto share = read();
+  // A cut may have fallen inside quotes; and an error must be told with its row number, which a cut text does not know.
+  if (!share && share.error().code == ErrorCode::kBadInput && command.read().cut_text()) {
+    command.mutable_read()->set_cut_text(false);
+    share = read();
+  }
+  if (!share) return share.error();
+  const BoundingDiagnostics diagnostics = share->diagnostics;
+  return SharedRows{std::make_unique<MpiSums>(*std::move(share)), diagnostics};
+}
+
+}  // namespace eigenveil::mpi

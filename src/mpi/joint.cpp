@@ -1,0 +1,124 @@
+#include "joint.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "comm.hpp"
+#include "eigenveil/wire/convert.hpp"
+
+namespace eigenveil::mpi {
+namespace {
+
+// An exception would leave the other ranks waiting.
+template <class Work>
+auto attempt(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return internal_error("out of memory; lower --memory, or use fewer columns");
+  } catch (const std::exception& failure) {
+    return internal_error(failure.what());
+  }
+}
+
+Error error_of(const wire::v1::RankReport& report, std::size_t rank) {
+  return {static_cast<ErrorCode>(report.code()), fmt::format("rank {}: {}", rank, report.message())};
+}
+
+// The first error among the reports.
+Status judge(const std::vector<std::string>& reports) {
+  std::optional<std::uint64_t> entries;
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    wire::v1::RankReport report;
+    if (!report.ParseFromString(reports[r])) return internal_error(fmt::format("rank {}: an unreadable report", r));
+    if (report.code() != 0) return error_of(report, r);
+    if (entries.value_or(report.entries()) != report.entries())
+      return internal_error(fmt::format("rank {}: sums of another size than those of rank 0", r));
+    entries = report.entries();
+  }
+  return {};
+}
+
+// True success is everybody's.
+Status agree(const Error* error, std::size_t entries) {
+  wire::v1::RankReport mine;
+  if (error != nullptr) {
+    mine.set_code(static_cast<std::uint32_t>(error->code));
+    mine.set_message(error->message.substr(0, 10000));
+  }
+  mine.set_entries(entries);
+  const auto reports = gather(mine.SerializeAsString());
+  const Status verdict = rank() == 0 ? judge(reports) : Status();
+  if (decided(verdict.ok())) return {};
+  return rank() == 0 ? verdict : Status(internal_error("a rank failed"));
+}
+
+template <class T, class Entries>
+Status agree(const Result<T>& mine, const Entries& entries) {
+  return mine ? agree(nullptr, entries(*mine)) : agree(&mine.error(), 0);
+}
+
+RowOptions row_options(RowOptions options, const wire::v1::RankRead& message) {
+  options.data = message.data();
+  options.source.header = message.header() == wire::v1::RankRead::YES  ? Header::kYes
+                          : message.header() == wire::v1::RankRead::NO ? Header::kNo
+                                                                       : Header::kAuto;
+  options.source.delimiter = static_cast<char>(message.delimiter());
+  options.source.member = message.member();
+  options.source.share = {static_cast<std::size_t>(rank()), static_cast<std::size_t>(ranks()), message.cut_text()};
+  return options;
+}
+
+}  // namespace
+
+Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observer) {
+  auto rows = attempt([&]() -> Result<BoundedRows> {
+    auto options = from_wire(message.rows());
+    if (!options) return options.error();
+    RunOptions run;
+    run.memory = message.memory();
+    run.threads = static_cast<int>(message.threads());
+    return bound_rows(row_options(*std::move(options), message), run, message.reserved(), observer);
+  });
+  EIGENVEIL_TRY(agree(rows, [](const BoundedRows& own) { return own.columns(); }));
+  const BoundingDiagnostics& own = rows->diagnostics();
+  std::int64_t sums[3] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.clipped),
+                          static_cast<std::int64_t>(own.zeroed)};
+  add_to_rank_0(sums, 3);
+  return OwnShare{
+      *std::move(rows),
+      {static_cast<std::size_t>(sums[0]), static_cast<std::size_t>(sums[1]), static_cast<std::size_t>(sums[2])}};
+}
+
+Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows) {
+  auto sum = attempt([&] { return exact_sum(query, rows); });
+  EIGENVEIL_TRY(agree(sum, [](const PrivateSum& own) { return own.values.size(); }));
+  add_to_rank_0(sum->values.data(), sum->values.size());
+  return sum;
+}
+
+Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRows& rows) {
+  auto counts = attempt([&] { return exact_counts(query, rows); });
+  EIGENVEIL_TRY(agree(counts, [](const PrivateCounts& own) { return own.values.size(); }));
+  add_to_rank_0(counts->values.data(), counts->values.size());
+  return counts;
+}
+
+Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows& rows) {
+  auto cells = attempt([&] { return exact_cells(query, rows); });
+  EIGENVEIL_TRY(agree(cells, [](const FilteredCells& own) { return own.sums.size(); }));
+  add_to_rank_0(cells->above.values.data(), cells->above.values.size());
+  add_to_rank_0(cells->sums.data(), cells->sums.size());
+  return cells;
+}
+
+Status joint_recenter(const Vector& mean, RowBound radius, BoundedRows& rows) {
+  const Status done = attempt([&] { return rows.recenter(mean, radius); });
+  return agree(done ? nullptr : &done.error(), 0);
+}
+
+Status joint_failure(const Error& error) { return agree(&error, 0); }
+
+}  // namespace eigenveil::mpi

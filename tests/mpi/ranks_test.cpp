@@ -1,0 +1,247 @@
+// Run by mpirun: every exact answer of the ranks is that of one process, bit for bit. Rank 0 runs the tests.
+#include "eigenveil/mpi/mpi.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/data/hdf5_file.hpp"
+#include "tests/data/reading.hpp"
+
+namespace eigenveil::test {
+namespace {
+
+constexpr std::size_t kColumns = 6;
+
+struct Table6 {
+  std::string csv;
+  std::vector<double> values;  ///< kColumns + 1 a row, the last one the class
+};
+
+// The first rows are shortened to the bound, some lack a value, and there are rows of no class.
+Table6 table(std::size_t rows) {
+  Table6 result{"a,b,c,d,e,f,class\n", {}};
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < kColumns; ++j) {
+      const double x = std::sin(static_cast<double>(1 + i * 7 + j * 13 + i * j)) * (i % 11 == 0 ? 9.5 : 2.0);
+      const bool missing = i % 17 == 3 && j == 2;
+      result.values.push_back(missing ? kNaN : x);
+      result.csv += missing ? std::string() : std::to_string(x);
+      result.csv += ',';
+    }
+    result.values.push_back(static_cast<double>(i % 4));
+    result.csv += std::to_string(i % 4) + "\n";
+  }
+  return result;
+}
+
+Directions directions(std::size_t k) {
+  Matrix X = Matrix::Zero(kColumns, static_cast<Eigen::Index>(k));
+  for (Eigen::Index j = 0; j < X.cols(); ++j) {
+    X(j, j) = 0.8;
+    X(j + 3, j) = -0.6;
+  }
+  return *Directions::quantise(X);
+}
+
+// What one process and what the ranks hold of the same file.
+struct Both {
+  std::unique_ptr<RowSums> one;
+  std::unique_ptr<RowSums> many;
+};
+
+class Ranks : public testing::Test {
+ protected:
+  RowOptions options(const std::string& data) const {
+    RowOptions rows;
+    rows.data = data;
+    rows.ranges = {"-10:10"};
+    rows.row_bound = *RowBound::of(6);
+    rows.missing = MissingPolicy::kZeroRow;
+    rows.class_column = ClassColumn{"7", {"0", "1", "2"}, true, {}};
+    return rows;
+  }
+
+  Both hold(const RowOptions& rows) {
+    Observer nobody;
+    const RunOptions run{.threads = 1};
+    auto here = bound_rows(rows, run, 0, nobody);
+    if (!here.ok()) throw std::runtime_error(here.error().message);
+    const auto opened = open_data(rows);
+    if (!opened.ok()) throw std::runtime_error(opened.error().message);
+    auto shared = mpi::share_rows(rows, *opened, run, 0, nobody);
+    if (!shared.ok()) throw std::runtime_error(shared.error().message);
+    EXPECT_EQ(shared->diagnostics.rows, here->diagnostics().rows);
+    EXPECT_EQ(shared->diagnostics.clipped, here->diagnostics().clipped);
+    EXPECT_EQ(shared->diagnostics.zeroed, here->diagnostics().zeroed);
+    return {sums_of(*std::move(here)), std::move(shared->sums)};
+  }
+
+  static void expect_same(const Both& both, const SumQuery& query) {
+    const auto one = both.one->sum(query);
+    const auto many = both.many->sum(query);
+    ASSERT_TRUE(one.ok() && many.ok()) << (many.ok() ? "" : many.error().message);
+    EXPECT_EQ(one->layout, many->layout);
+    EXPECT_EQ(one->rows, many->rows);
+    EXPECT_EQ(one->columns, many->columns);
+    EXPECT_TRUE(one->values == many->values) << "query " << query.index();
+    EXPECT_TRUE(std::any_of(one->values.begin(), one->values.end(), [](Int128 x) { return x != 0; }));
+  }
+
+  static void expect_all_same(const Both& both) {
+    EXPECT_EQ(both.one->rows(), both.many->rows());
+    expect_same(both, Gram{});
+    expect_same(both, Apply{directions(2)});
+    expect_same(both, ClassSums{1});
+    expect_same(both, ClassCounts{1});
+    expect_same(both, SquaredNorms{});
+    expect_same(both, ProjectedGram{directions(2), 3.0});
+    for (const auto& X : {std::optional<Directions>(), std::optional(directions(2))}) {
+      const NormExceedance query{{0.5, 1, 2, 4, 5.5}, X};
+      const auto one = both.one->counts(query);
+      const auto many = both.many->counts(query);
+      ASSERT_TRUE(one.ok() && many.ok());
+      EXPECT_EQ(one->values, many->values);
+      EXPECT_GT(one->values.front(), 0);
+    }
+    for (const FilterMode mode : {FilterMode::kShrink, FilterMode::kDrop}) {
+      const FilteredApply query{directions(2), {0.5, 1, 2, 4, 8, 16}, mode};
+      const auto one = both.one->cells(query);
+      const auto many = both.many->cells(query);
+      ASSERT_TRUE(one.ok() && many.ok());
+      EXPECT_EQ(one->above.values, many->above.values);
+      EXPECT_TRUE(one->sums == many->sums);
+    }
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(Ranks, GiveTheSameIntegersAsOneProcess) {
+  const Table6 rows = table(1001);
+  const std::string shape = "(1001, 7)";
+  const std::string plain = dir_.write_file("t.csv", rows.csv);
+  const std::string packed = dir_.write_file("t.csv.gz", gzip(rows.csv));
+  const std::string array = dir_.write_file("t.npy", npy("<f8", shape, bytes_of(rows.values)));
+  const std::string hdf5 = write_hdf5(dir_.file("t.h5"), kColumns + 1, rows.values);
+  for (const std::string& path : {plain, packed, array, hdf5}) {
+    SCOPED_TRACE(path);
+    const Both both = hold(options(path));
+    expect_all_same(both);
+  }
+}
+
+TEST_F(Ranks, GiveTheSameIntegersAfterRecentring) {
+  const Table6 rows = table(700);
+  Vector mean(kColumns);
+  mean << 0.5, -0.25, 1, 0, 2, -1;
+  for (const std::string& path :
+       {dir_.write_file("t.csv", rows.csv), dir_.write_file("t.npy", npy("<f8", "(700, 7)", bytes_of(rows.values)))}) {
+    SCOPED_TRACE(path);
+    const Both both = hold(options(path));
+    ASSERT_TRUE(both.one->recenter(mean, *RowBound::of(5)).ok());
+    ASSERT_TRUE(both.many->recenter(mean, *RowBound::of(5)).ok());
+    EXPECT_EQ(both.one->here().lattice().radius, both.many->here().lattice().radius);
+    expect_all_same(both);
+  }
+}
+
+TEST_F(Ranks, CountClasses) {
+  RowOptions rows = options(dir_.write_file("t.csv", table(900).csv));
+  rows.class_column->classes = {"0", "1", "2", "3"};
+  rows.class_column->drop_unlisted = false;
+  rows.missing = MissingPolicy::kError;
+  rows.source.columns = {"a", "b", "d", "e", "f"};  // not c, which has gaps
+  const Both both = hold(rows);
+  expect_same(both, ClassSums{4});
+  expect_same(both, ClassCounts{4});
+}
+
+TEST_F(Ranks, AddAllOf128Bits) {
+  // 2^20 a row on the lattice, so 2^24 squares of 2^40: the low 64 bits are all zero
+  const std::size_t n = std::size_t{1} << 24;
+  RowOptions rows;
+  rows.data = dir_.write_file("ones.npy", npy("|i1", "(" + std::to_string(n) + ", 1)", std::string(n, '\1')));
+  rows.ranges = {"-1:1"};
+  rows.row_bound = *RowBound::of(1);
+  const Both both = hold(rows);
+  const auto many = both.many->sum(SquaredNorms{});
+  ASSERT_TRUE(many.ok());
+  EXPECT_TRUE(many->values.front() == Int128{1} << 64);
+  expect_same(both, SquaredNorms{});
+}
+
+TEST_F(Ranks, SendWhatDoesNotFitIntoOnePiece) {
+  constexpr std::size_t kWide = 3000;  // 300,000 entries: 1.2 MB as a query, 4.8 MB as an answer
+  constexpr Eigen::Index kMany = 100;
+  std::vector<double> values(31 * kWide);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+  RowOptions rows;
+  rows.data = dir_.write_file("wide.npy", npy("<f8", "(31, 3000)", bytes_of(values)));
+  rows.row_bound = *RowBound::of(100);
+  const Both both = hold(rows);
+  Matrix X = Matrix::Zero(kWide, kMany);
+  for (Eigen::Index j = 0; j < kMany; ++j) X(static_cast<Eigen::Index>(kWide) - 1 - j, j) = 1;
+  expect_same(both, Apply{*Directions::quantise(X)});
+}
+
+TEST_F(Ranks, HaveRowsOnceWhenTheyAreFewerThanTheRanks) {
+  for (const std::size_t n : {1, 2, 5}) {
+    SCOPED_TRACE(n);
+    const Table6 rows = table(n);
+    expect_all_same(hold(options(dir_.write_file("t.csv", rows.csv))));
+    expect_all_same(
+        hold(options(dir_.write_file("t.npy", npy("<f8", "(" + std::to_string(n) + ", 7)", bytes_of(rows.values))))));
+  }
+}
+
+TEST_F(Ranks, ReadQuotedLineBreaksWhereverTheyAre) {
+  // Long quoted notes that look like rows. Of seven, halves and thirds are cut inside one.
+  std::string text = "a,b,note\n";
+  for (int i = 0; i < 7; ++i) {
+    text += std::to_string(i) + ",1,\"";
+    for (int j = 0; j < 300; ++j) text += "\n8,8,x";
+    text += "\"\n";
+  }
+  RowOptions rows;
+  rows.data = dir_.write_file("t.csv", text);
+  rows.source.columns = {"a", "b"};
+  rows.ranges = {"-10:10"};
+  const Both both = hold(rows);
+  EXPECT_EQ(both.many->rows(), 7U);
+  expect_same(both, Gram{});
+}
+
+TEST_F(Ranks, TellTheRowOfABadFieldAndHoldNothing) {
+  std::string text = "a,b\n";
+  for (int i = 0; i < 1000; ++i) text += i == 899 ? "1,tall\n" : "1,2\n";
+  RowOptions rows;
+  rows.data = dir_.write_file("t.csv", text);
+  rows.ranges = {"-10:10"};
+  Observer nobody;
+  const auto opened = open_data(rows);
+  ASSERT_TRUE(opened.ok());
+  const auto shared = mpi::share_rows(rows, *opened, {.threads = 1}, 0, nobody);
+  ASSERT_FALSE(shared.ok());
+  EXPECT_EQ(shared.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(shared.error().message, testing::HasSubstr("rank "));
+  EXPECT_THAT(shared.error().message, testing::HasSubstr("row 900 (line 901)"));
+}
+
+TEST_F(Ranks, RefuseAQueryTogetherAndGoOn) {
+  const Both both = hold(options(dir_.write_file("t.csv", table(50).csv)));
+  ASSERT_TRUE(both.many->recenter(Vector::Zero(kColumns), *RowBound::of(6)).ok());
+  EXPECT_FALSE(both.many->recenter(Vector::Zero(kColumns + 1), *RowBound::of(6)).ok());
+  ASSERT_TRUE(both.one->recenter(Vector::Zero(kColumns), *RowBound::of(6)).ok());
+  expect_same(both, Gram{});
+}
+
+}  // namespace
+}  // namespace eigenveil::test
+
+int main(int argc, char** argv) {
+  return eigenveil::mpi::run([&] {
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+  });
+}
