@@ -1,7 +1,9 @@
 """Studies of several sites, with real processes: what is released, charged and refused, and which faults they survive."""
 import hashlib
 import os
-import signal
+import re
+import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -11,7 +13,7 @@ import numpy as np
 
 from federation import PCA, POWER, FederationTest, go_on, stop
 from fault_proxy import FaultProxy
-from support import BAD_INPUT, BUDGET, USAGE
+from support import BAD_INPUT, BUDGET, SOURCE, USAGE
 
 SECURE = ["--aggregation", "secure"]
 
@@ -436,6 +438,40 @@ class Namespaces(FederationTest):
         subprocess.run(["ip", "addr", "replace", "10.213.7.1/30", "dev", self.outer], check=True)
         self.assert_finished(coordinator, site, south)
         self.assert_charged_once("north", "south")
+
+
+class Tutorial(FederationTest):
+    def test_the_commands_of_the_tutorial_work(self):
+        page = (SOURCE / "docs" / "federation.md").read_text().replace("127.0.0.1:7443", f"127.0.0.1:{self.port}")
+        shutil.copytree(SOURCE / "examples", self.folder / "examples")
+        for name in ("north", "south"):
+            (self.folder / f"{name}.db").unlink()
+        toml = re.search(r"```toml\n(.*?)```", page, re.S).group(1)
+        self.write("north.toml", toml)
+        self.write("south.toml", toml.replace("north", "south"))
+        commands = [shlex.split(line)[1:] for block in re.findall(r"```\n(.*?)```", page, re.S)
+                    for line in block.splitlines() if line.startswith("./eigenveil ")]
+        self.assertGreater(len(commands), 8)
+        sites = []
+        for command in commands:
+            if command[0] == "demo":
+                continue
+            if command[0] == "site":
+                sites.append(self.start(command, f"site{len(sites)}.log"))
+            elif command[0] == "coordinate":
+                coordinator = self.start(command, "coordinator.log")
+            else:
+                self.run_program(*command)
+        for site in sites:
+            site.wait_for("Take part? [yes/no]")
+            site.answer("yes")
+        self.assert_finished(coordinator, *sites)
+        self.assertTrue((self.folder / "study.npz").exists())
+        for line in ("  Answer     covariance: Gaussian noise of 4.22 times what one row can change",
+                     "  Costs      epsilon 1 at delta 1e-06 (replace-one), charged to data set 'patients'",
+                     "  Secrecy    every answer has the full noise before it leaves, whatever the other sites do"):
+            self.assertIn(line, page)
+            self.assertIn(line, sites[0].text())
 
 
 if __name__ == "__main__":
