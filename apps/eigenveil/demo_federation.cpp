@@ -13,6 +13,7 @@
 
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/coordinator.hpp"
+#include "eigenveil/linalg/eigen.hpp"
 #endif
 
 namespace eigenveil::app {

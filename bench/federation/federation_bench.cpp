@@ -8,6 +8,7 @@
 
 #include "../accuracy/accuracy.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
+#include "eigenveil/linalg/eigen.hpp"
 #include "tests/support/federation.hpp"
 #include "tests/support/fit.hpp"
 

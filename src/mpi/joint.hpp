@@ -1,7 +1,7 @@
 #pragma once
 
 #include "eigenveil/mpi/mpi.hpp"
-#include "wire.pb.h"
+#include "ranks.pb.h"
 
 namespace eigenveil::mpi {
 

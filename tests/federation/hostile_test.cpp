@@ -143,7 +143,7 @@ TEST_F(Hostile, EveryAskThatIsNotInThePlanEndsTheStudy) {
   cases.push_back({"another study", bad, {}});
   bad = gram;
   bad.clear_sum();
-  cases.push_back({"does not know", bad, {}});
+  cases.push_back({"beyond the plan", bad, {}});
   bad = gram;
   bad.set_mu(0.2);
   cases.push_back({"repeats an ask with other parameters", bad, {gram}});
