@@ -235,7 +235,7 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
     answer.set_columns(static_cast<std::uint32_t>(noisy->columns()));
     answer.set_symmetric(noisy->layout() == PrivateSum::Layout::kSymmetric);
     answer.set_shift(noisy->shift());
-    return noisy->values();
+    return std::move(*noisy).take_values();
   };
   const Lattice& lattice = rows_.lattice();
   switch (ask.kind_case()) {
