@@ -18,6 +18,7 @@ add_custom_command(OUTPUT ${wire_files} DEPENDS src/wire/wire.proto src/wire/ran
           --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> -I ${PROJECT_SOURCE_DIR}/src/wire wire.proto ranks.proto)
 # Generated code is held to no warnings of ours.
 add_library(eigenveil_wire STATIC ${wire_files})
+set_target_properties(eigenveil_wire PROPERTIES UNITY_BUILD OFF)
 target_include_directories(eigenveil_wire SYSTEM PUBLIC ${wire_dir})
 target_link_libraries(eigenveil_wire PUBLIC gRPC::grpc++ protobuf::libprotobuf)
 
