@@ -90,6 +90,8 @@ class Studies(FederationTest):
 
 
 class People(FederationTest):
+    budget, epsilon = 3, 1
+
     def test_a_person_reads_the_plan_and_says_yes(self):
         site = self.site("north", approve="ask")
         coordinator = self.coordinator(sites=["north"])
@@ -120,6 +122,8 @@ class People(FederationTest):
 
 
 class Policies(FederationTest):
+    budget, epsilon = 3, 1
+
     def refused(self, sentence, code=BAD_INPUT, estimator=PCA, flags=(), certificate="coordinator", **config):
         site = self.site("north", "--give-up", 3, **config)
         coordinator = self.coordinator(estimator, *flags, sites=["north"], certificate=certificate)
