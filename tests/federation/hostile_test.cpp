@@ -119,6 +119,38 @@ TEST_F(Hostile, TheSameAskGetsTheSameBytesNowAndAfterARestart) {
   EXPECT_EQ(reservations(), 1U);
 }
 
+TEST_F(Hostile, AStudyWhoseAnswersAreLostIsNotAnsweredAgain) {
+  auto study = open();
+  ASSERT_TRUE(study.ok()) << study.error().message;
+  for (const auto& next : {ask(1, "gram"), ask(2, "norms")}) ASSERT_TRUE((*study)->answer(next).ok());
+  const std::string first = (*study)->answer(ask(1, "gram"))->path;
+  // A second process of the site would draw noise of its own.
+  const auto beside = open();
+  ASSERT_FALSE(beside.ok());
+  EXPECT_THAT(beside.error().message, HasSubstr("another process"));
+  study->reset();
+  std::filesystem::remove(first);
+  const auto gap = open();
+  ASSERT_FALSE(gap.ok());
+  EXPECT_THAT(gap.error().message, HasSubstr("answer 1 is missing"));
+  std::filesystem::remove_all(config_.state);
+  const auto lost = open();
+  ASSERT_FALSE(lost.ok());
+  EXPECT_EQ(lost.error().code, ErrorCode::kBudgetRefused);
+  EXPECT_THAT(lost.error().message, HasSubstr("does not know what was answered"));
+  EXPECT_EQ(reservations(), 1U);
+}
+
+TEST_F(Hostile, ALargeDeltaDoesNotHideALargeEpsilon) {
+  config_.policy.most_epsilon = 1;
+  proposal_.set_delta(0.5);
+  proposal_.set_epsilon(1);
+  const auto study = open();
+  ASSERT_FALSE(study.ok());
+  EXPECT_THAT(study.error().message, HasSubstr("above this site's limit of 1e-05"));
+  EXPECT_EQ(reservations(), 0U);
+}
+
 TEST_F(Hostile, EveryAskThatIsNotInThePlanEndsTheStudy) {
   struct Case {
     std::string words;
@@ -220,6 +252,13 @@ class HostileSecure : public Hostile {
     key.set_signature(*sign(identity.key, key_statement(study, identity.name, pair.open)));
     return key;
   }
+  /// Another site, as far as its state and ledger go.
+  void start_anew(const test::TempDir& fresh) {
+    config_.state = fresh.file("state");
+    config_.ledger = fresh.file("ledger.db");
+    ASSERT_TRUE(
+        Ledger::open(config_.ledger)->create({.name = "rows", .limit = {{*Epsilon::of(20), *Delta::of(1e-6)}}}).ok());
+  }
   wire::v1::Ask among(std::vector<std::string> sites) const {
     auto ask = Hostile::ask(1, "gram");
     *ask.mutable_among() = {sites.begin(), sites.end()};
@@ -230,7 +269,7 @@ class HostileSecure : public Hostile {
 TEST_F(HostileSecure, NoSiteAnswersForATotalOfTooFew) {
   for (const auto& sites : {std::vector<std::string>{"site-0"}, {"site-0", "site-0"}, {"site-1", "site-2"}, {}}) {
     test::TempDir fresh;
-    config_.state = fresh.file("state");
+    start_anew(fresh);
     auto study = open();
     ASSERT_TRUE(study.ok()) << study.error().message;
     wire::v1::Roster roster;
@@ -252,7 +291,7 @@ TEST_F(HostileSecure, AKeyThatItsSiteDidNotSignForThisStudyIsRefused) {
   posing.set_site("site-1");
   for (const auto& bad : {forged, posing, key_of(1, std::string(32, 'b')), stranger}) {
     test::TempDir fresh;
-    config_.state = fresh.file("state");
+    start_anew(fresh);
     auto study = open();
     ASSERT_TRUE(study.ok()) << study.error().message;
     wire::v1::Roster roster;
