@@ -39,6 +39,31 @@ RC_GTEST_PROP(NoisyHistogram, FindsThePointOfTheSparseVectorWithoutNoise, (std::
             **SparseVector::first_at_most(both, target, kNoNoise, random));
 }
 
+std::vector<std::int64_t> cells_of(const std::vector<std::uint8_t>& statistics, SecureRandom& random) {
+  PrivateCounts above{std::vector<std::int64_t>(10)};
+  for (const std::uint8_t statistic : statistics)
+    for (std::size_t j = 0; j < above.values.size(); ++j) above.values[j] += statistic > 20 * j;
+  return **NoisyHistogram::release(above, Adjacency::kReplaceOne, kNoNoise, random);
+}
+
+// The sensitivity that the noise is scaled by, without tolerance: 2 for a replaced row, 1 for a removed one.
+RC_GTEST_PROP(NoisyHistogram, NeighboursMoveTheCellsByNoMoreThanTheProofSays, (std::vector<std::uint8_t> rows)) {
+  rows.push_back(*rc::gen::arbitrary<std::uint8_t>());
+  SecureRandom random = SecureRandom::insecure(1);
+  const auto distance = [](const auto& a, const auto& b) {
+    std::int64_t sum = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) sum += std::abs(a[j] - b[j]);
+    return sum;
+  };
+  const auto before = cells_of(rows, random);
+  auto replaced = rows;
+  replaced.back() = *rc::gen::arbitrary<std::uint8_t>();
+  auto removed = rows;
+  removed.pop_back();
+  RC_ASSERT(distance(before, cells_of(replaced, random)) <= 2);
+  RC_ASSERT(distance(before, cells_of(removed, random)) <= 1);
+}
+
 // P(x) in proportion to exp(-|x| epsilon / moved): the mean of |x| tells the scale.
 TEST(NoisyHistogram, HasTheScaleThatItsSensitivityAsksFor) {
   SecureRandom random = SecureRandom::insecure(2);
