@@ -129,6 +129,8 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
   if (!certified) return certified.error();
   const auto proposed = proposal(request, certified->plan);
   if (!proposed) return proposed.error();
+  auto journal = AnswerLog::open(options_.journal + "/totals.bin");
+  if (!journal) return journal.error();
   observer.step("waiting for sites");
   auto sites = Sites::listen({options_.listen, options_.identity, options_.sites,
                               std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.patience_seconds)),
@@ -154,7 +156,7 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
   auto oracle = std::make_unique<FederatedOracle>(
       shared,
       FederatedOracle::Study{*proposed, asked, lattice_, columns_, request.privacy.adjacency, *std::move(accepted)},
-      options_, charge.federation);
+      options_, *std::move(journal), charge.federation);
   return ChargedOracle{std::move(charge), std::move(oracle)};
 }
 

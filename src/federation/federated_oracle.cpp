@@ -48,10 +48,11 @@ Result<std::vector<Int128>> values_of(const Stored& stored) {
 }  // namespace
 
 FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
-                                 std::shared_ptr<nlohmann::json> told)
+                                 AnswerLog journal, std::shared_ptr<nlohmann::json> told)
     : sites_(std::move(sites)),
       study_(std::move(study)),
       options_(options),
+      journal_(std::move(journal)),
       told_(std::move(told)),
       meter_(study_.plan) {
   for (const auto& [name, accept] : study_.accepts) everyone_.insert(name);
@@ -59,10 +60,6 @@ FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, cons
 }
 
 FederatedOracle::~FederatedOracle() { sites_->finish(); }
-
-std::string FederatedOracle::file(const char* what, std::uint32_t number) const {
-  return fmt::format("{}/{}-{:06}.bin", options_.journal, what, number);
-}
 
 RowsShape FederatedOracle::shape() const {
   RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.adjacency};
@@ -111,40 +108,45 @@ Error FederatedOracle::too_few(const std::string& label) const {
           fmt::format("too few sites are left for '{}'{}. What the others answered stays charged", label, reasons)};
 }
 
-// Takes the ask as it was sent before, with its number; and its total, if there is one.
+// The total that the journal has for an ask; or the ask itself as it must be sent, if it was sent again for fewer
+// sites.
 Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v1::Ask& ask, const AnswerShape& shape) {
-  for (;;) {
-    wire::v1::Ask sent;
-    const auto found = load(file("ask", number_ + 1), sent);
-    if (!found) return found.error();
-    if (!*found) return std::optional<std::vector<Int128>>();
-    if (!same_question(sent, ask))
+  while (replayed_ < journal_.size()) {
+    const auto kept = journal_.read(replayed_++);
+    if (!kept) return kept.error();
+    if (!same_question(kept->ask, ask))
       return usage_error(
           fmt::format("{}: the journal belongs to another study or another version of eigenveil; give "
                       "--journal a new folder",
                       options_.journal));
-    auto total = load(file("total", number_ + 1));
-    if (!total) return total.error();
-    wire::v1::Ask next;
-    const auto again = load(file("ask", number_ + 2), next);
-    if (!again) return again.error();
-    if (sent.repeats() != 0) ++spares_used_;
-    if (*total) {
-      ++number_;
-      active_ = {(*total)->ask.among().begin(), (*total)->ask.among().end()};
-      if ((*total)->answer.entries() != shape.entries) return internal_error("a total of the journal has another size");
-      auto values = values_of(**total);
-      if (!values) return values.error();
-      return std::optional(*std::move(values));
+    number_ = kept->ask.number();
+    active_ = {kept->ask.among().begin(), kept->ask.among().end()};
+    if (kept->answer.number() == 0) {  // without a total
+      ask = kept->ask;
+      ++spares_used_;
+      continue;
     }
-    if (!(*again && next.repeats() == sent.number())) {  // sent, and not yet answered by all
-      ask = sent;
-      return std::optional<std::vector<Int128>>();
-    }
-    ++number_;
+    if (kept->answer.entries() != shape.entries) return internal_error("a total of the journal has another size");
+    auto values = values_of(*kept);
+    if (!values) return values.error();
+    return std::optional(*std::move(values));
   }
+  return std::optional<std::vector<Int128>>();
 }
 
+// Durable while the sites work on the next ask; until then they would be asked for this one again, and have it.
+Status FederatedOracle::write(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
+                              const std::vector<Int128>& values) {
+  if (durable_.valid()) EIGENVEIL_TRY(durable_.get());
+  const auto written = journal_.append(ask, answer, values);
+  if (!written) return written.error();
+  replayed_ = journal_.size();
+  durable_ = std::async(std::launch::async, [this] { return journal_.sync(); });
+  return {};
+}
+
+// An ask is a function of the totals before it, so it need not be written before it is sent: a coordinator that
+// starts again sends the same one, under the same number. Only who is left for a spare round is not.
 Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const AnswerShape& shape) {
   ask.set_study(study_.proposal.study());
   const bool masked = options_.aggregation == Aggregation::kSecure && (ask.has_sum() || ask.has_product());
@@ -157,7 +159,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
       if (!enough(active_.size(), masked)) return too_few(ask.label());
       ask.set_number(number_ + 1);
       *ask.mutable_among() = {active_.begin(), active_.end()};
-      EIGENVEIL_TRY(store(file("ask", ask.number()), ask));
+      if (ask.repeats() != 0) EIGENVEIL_TRY(write(ask, {}, {}));
     }
     number_ = ask.number();
     Total total = sites_->ask(ask, shape);
@@ -169,7 +171,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
       answer.set_number(ask.number());
       answer.set_entries(total.values.size());
       *ask.mutable_among() = {active_.begin(), active_.end()};
-      EIGENVEIL_TRY(store(file("total", ask.number()), ask, answer, total.values));
+      EIGENVEIL_TRY(write(ask, answer, total.values));
       return std::move(total.values);
     }
     if (!masked || !enough(active_.size(), masked) || spares_used_ >= options_.spare_rounds)
@@ -239,7 +241,7 @@ Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, 
   ask.set_mu(mu);
   const PrivateSum empty{PrivateSum::Layout::kPlain, study_.columns, query.X.columns(), {}};
   auto sum = gaussian(ask, empty, sensitivity(query, **chosen, study_.lattice, study_.adjacency),
-                      study_.lattice.unit() * study_.lattice.unit());
+                      filtered_unit(study_.lattice));
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
 }

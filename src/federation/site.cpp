@@ -39,7 +39,7 @@ std::shared_ptr<grpc::Channel> dial(const SiteConfig& config) {
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride(config.coordinator_name);
   arguments.SetMaxReceiveMessageSize(kLargestAsk);
-  keep_alive(arguments);
+  tune(arguments);
   return grpc::CreateCustomChannel(config.coordinator, grpc::SslCredentials(tls), arguments);
 }
 
@@ -114,7 +114,9 @@ class Connection {
     if (!stored) return refuse(stored.error(), stored.error().code != ErrorCode::kInternal);
     wire::v1::FromSite message;
     *message.mutable_answer() = stored->answer;
-    if (!stream_.Write(message)) return End::kLost;
+    // Goes out with the first part, if there is one.
+    const auto together = stored->answer.entries() > 0 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions();
+    if (!stream_.Write(message, together)) return End::kLost;
     const auto sent = for_each_part(*stored, [&](const std::string& bytes) -> Status {
       message.mutable_part()->set_values(bytes);
       return stream_.Write(message) ? Status() : Status(internal_error("the connection was lost"));

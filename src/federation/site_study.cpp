@@ -69,14 +69,6 @@ Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v
   return ledger->reserve_once(config.dataset, accepted.adjacency, accepted.plan, purpose);
 }
 
-std::size_t stored_answers(const std::string& folder) {
-  std::size_t count = 0;
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
-    if (entry.path().filename().string().starts_with("answer-")) ++count;
-  return count;
-}
-
 bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }
 
 }  // namespace
@@ -100,8 +92,8 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
   auto rows = bound_rows(accepted->rows, run, 0, observer);
   if (!rows) return rows.error();
   EIGENVEIL_TRY(make_folder(folder));
-  auto lock = FolderLock::take(folder);
-  if (!lock) return lock.error();
+  auto log = AnswerLog::open(folder + "/answers.bin");
+  if (!log) return log.error();
   EIGENVEIL_TRY(store(folder + "/proposal.bin", proposal));
   auto keys = keys_in(folder);
   if (!keys) return keys.error();
@@ -113,13 +105,13 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
     return reservation.error();
   }
   std::unique_ptr<SiteStudy> study(new SiteStudy(config, proposal, *std::move(accepted), *std::move(rows),
-                                                 *std::move(reservation), *std::move(keys), *std::move(lock)));
+                                                 *std::move(reservation), *std::move(keys), *std::move(log)));
   EIGENVEIL_TRY(study->replay());
   return study;
 }
 
 SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-                     std::unique_ptr<Reservation> reservation, MaskPair keys, FolderLock lock)
+                     std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log)
     : config_(config),
       proposal_(std::move(proposal)),
       accepted_(std::move(accepted)),
@@ -129,30 +121,25 @@ SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Acce
       random_(SecureRandom::from_kernel()),
       keys_(std::move(keys)),
       folder_(folder_of(config, proposal_.study())),
-      lock_(std::move(lock)) {}
+      log_(std::move(log)) {}
 
 SiteStudy::~SiteStudy() = default;
 
-std::string SiteStudy::file(std::uint32_t number) const { return fmt::format("{}/answer-{:06}.bin", folder_, number); }
-
 // Brings meter and rows to where they were: what is on disk was let through before.
 Status SiteStudy::replay() {
-  for (;;) {
-    auto stored = load(file(answered_ + 1));
+  for (std::size_t i = 0; i < log_.size(); ++i) {
+    const auto stored = log_.read(i);
     if (!stored) return stored.error();
-    if (!*stored && stored_answers(folder_) == answered_) return {};
-    if (!*stored)
-      return bad_input(fmt::format("{}: answer {} is missing, but not the later ones", folder_, answered_ + 1));
-    EIGENVEIL_TRY(admit((*stored)->ask));
-    if ((*stored)->ask.has_recenter()) {
-      const auto recentring = from_wire((*stored)->ask.recenter());
+    EIGENVEIL_TRY(admit(stored->ask));
+    if (stored->ask.has_recenter()) {
+      const auto recentring = from_wire(stored->ask.recenter());
       if (!recentring) return recentring.error();
       EIGENVEIL_TRY(rows_.recenter(recentring->mean, recentring->radius));
     } else {
       answering_ = true;
     }
-    ++answered_;
   }
+  return {};
 }
 
 wire::v1::Accept SiteStudy::accept() const {
@@ -202,15 +189,16 @@ Error SiteStudy::end(const Error& why) {
 
 Status SiteStudy::check_number(const wire::v1::Ask& ask) const {
   if (ask.study() != study()) return bad_input("the coordinator asked for another study");
-  if (ask.number() == answered_ + 1) return {};
-  return bad_input(fmt::format("the coordinator asked number {} where {} was due", ask.number(), answered_ + 1));
+  if (ask.number() == answers() + 1) return {};
+  return bad_input(fmt::format("the coordinator asked number {} where {} was due", ask.number(), answers() + 1));
 }
 
 Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
-  const auto failed = load(file(ask.repeats()));
+  if (ask.repeats() > answers() || !gaussian(ask))
+    return bad_input("the coordinator repeats an answer that was never asked for");
+  const auto failed = log_.read(ask.repeats() - 1);
   if (!failed) return failed.error();
-  if (!*failed || !gaussian(ask)) return bad_input("the coordinator repeats an answer that was never asked for");
-  wire::v1::Ask first = (*failed)->ask;
+  wire::v1::Ask first = failed->ask;
   first.set_number(ask.number());
   first.set_repeats(ask.repeats());
   *first.mutable_among() = ask.among();
@@ -330,12 +318,11 @@ Status SiteStudy::mask(const wire::v1::Ask& ask, std::vector<Int128>& values) co
 
 Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
   if (ended_) return *ended_;
-  if (ask.number() >= 1 && ask.number() <= answered_) {
-    auto stored = load(file(ask.number()));
+  if (ask.number() >= 1 && ask.number() <= answers()) {
+    auto stored = log_.read(ask.number() - 1);
     if (!stored) return stored.error();
-    if (!*stored) return internal_error("an answer has disappeared from this site's state folder");
-    if (!same((*stored)->ask, ask)) return end(bad_input("the coordinator repeats an ask with other parameters"));
-    return **std::move(stored);
+    if (!same(stored->ask, ask)) return end(bad_input("the coordinator repeats an ask with other parameters"));
+    return stored;
   }
   if (const auto fits = check_number(ask); !fits) return end(fits.error());
   if (const auto fits = admit(ask); !fits) return end(fits.error());
@@ -350,12 +337,10 @@ Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
   if (!values) return end(values.error());
   if (const auto masked = mask(ask, *values); !masked) return end(masked.error());
   answer.set_entries(values->size());
-  EIGENVEIL_TRY(store(file(ask.number()), ask, answer, *values));
-  ++answered_;
-  auto stored = load(file(ask.number()));
+  auto stored = log_.append(ask, answer, *values);
   if (!stored) return stored.error();
-  if (!*stored) return internal_error("an answer has disappeared from this site's state folder");
-  return **std::move(stored);
+  if (const auto durable = log_.sync(); !durable) return end(durable.error());
+  return stored;
 }
 
 void SiteStudy::finish() {

@@ -34,7 +34,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     builder.RegisterService(this);
     builder.SetMaxReceiveMessageSize(kLargestReply);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second coordinator on the port is an error
-    keep_alive(builder);
+    tune(builder);
     server_ = builder.BuildAndStart();
     if (server_ && port_ != 0) return {};
     return usage_error(

@@ -5,6 +5,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,7 +20,7 @@
 namespace eigenveil::federation {
 namespace {
 
-constexpr std::size_t kPartIntegers = std::size_t{1} << 16;
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
 std::string framed(const google::protobuf::Message& message) {
   const std::string bytes = message.SerializeAsString();
@@ -36,6 +41,59 @@ bool read_framed(std::istream& in, google::protobuf::Message& message) {
 
 Error damaged(const std::string& path) { return bad_input(path + ": the file is damaged"); }
 
+Error cannot_write(const std::string& path) {
+  return internal_error(fmt::format("{}: could not be written ({})", path, std::strerror(errno)));
+}
+
+bool read_at(int file, std::uint64_t at, void* into, std::size_t size) {
+  auto* next = static_cast<char*>(into);
+  while (size > 0) {
+    const ssize_t got = ::pread(file, next, size, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    next += got;
+    at += static_cast<std::uint64_t>(got);
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+bool write_at(int file, std::uint64_t at, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    at += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+bool zeros(int file, std::uint64_t from, std::uint64_t to) {
+  for (std::string bytes; from < to; from += bytes.size()) {
+    bytes.resize(std::min<std::uint64_t>(to - from, kPartBytes));
+    if (!read_at(file, from, bytes.data(), bytes.size()) || bytes.find_first_not_of('\0') != std::string::npos)
+      return false;
+  }
+  return true;
+}
+
+using Checksum = std::uint32_t;
+Checksum checksum(Checksum before, const void* bytes, std::size_t size) {
+  if (size == 0) return before;  // crc32_z begins anew where there is no address
+  return static_cast<Checksum>(::crc32_z(before, static_cast<const Bytef*>(bytes), size));
+}
+
+// A record: this, ask, answer, integers, and a checksum of all of it.
+struct Head {
+  std::uint64_t length;  // of ask, answer and integers
+  std::uint64_t check;   // of the length and of where the record is, so that a length can be trusted
+};
+std::uint64_t check_of(std::uint64_t length, std::uint64_t at) {
+  const std::array<std::uint64_t, 2> known = {length, at};
+  return (std::uint64_t{1} << 32) | checksum(0, known.data(), sizeof known);  // never zero
+}
+
 }  // namespace
 
 Status make_folder(const std::string& path) {
@@ -46,45 +104,91 @@ Status make_folder(const std::string& path) {
   return bad_input(fmt::format("{}: the folder cannot be made: {}", path, failure.message()));
 }
 
-Result<FolderLock> FolderLock::take(const std::string& folder) {
-  FolderLock lock(::open((folder + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  if (lock.descriptor_ >= 0 && ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0) return lock;
-  return bad_input(fmt::format("{}: another process uses this folder", folder));
+Result<AnswerLog> AnswerLog::open(const std::string& path) {
+  AnswerLog log(path, ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (log.file_ < 0) return bad_input(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  if (::flock(log.file_, LOCK_EX | LOCK_NB) != 0)
+    return bad_input(fmt::format("{}: another process uses this file", path));
+  EIGENVEIL_TRY(log.scan());
+  return log;
 }
 
-FolderLock::~FolderLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+AnswerLog::~AnswerLog() {
+  if (file_ >= 0) ::close(file_);
 }
 
-Status store(const std::string& path, const wire::v1::Ask& ask, const wire::v1::Answer& answer,
-             const std::vector<Int128>& values) {
-  auto file = AtomicFile::create(path);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(framed(ask) + framed(answer)));
-  for (std::size_t first = 0; first < values.size(); first += kPartIntegers) {
-    std::string bytes;
-    append_integers(&values[first], std::min(kPartIntegers, values.size() - first), bytes);
-    EIGENVEIL_TRY(file->append(bytes));
+Status AnswerLog::scan() {
+  const auto size = static_cast<std::uint64_t>(::lseek(file_, 0, SEEK_END));
+  std::string bytes;
+  while (starts_.back() < size) {
+    const std::uint64_t at = starts_.back();
+    Head head{};
+    if (size - at < sizeof head) break;
+    if (!read_at(file_, at, &head, sizeof head)) return damaged(path_);
+    if (head.length == 0 && head.check == 0 && zeros(file_, at, size)) break;  // space that was never filled
+    if (head.check != check_of(head.length, at)) return damaged(path_);
+    if (size - at < sizeof head + head.length + sizeof(Checksum)) break;
+    Checksum sum = checksum(0, &head, sizeof head);
+    std::uint64_t next = at + sizeof head;
+    for (std::uint64_t left = head.length; left > 0; left -= bytes.size(), next += bytes.size()) {
+      bytes.resize(std::min<std::uint64_t>(left, kPartBytes));
+      if (!read_at(file_, next, bytes.data(), bytes.size())) return damaged(path_);
+      sum = checksum(sum, bytes.data(), bytes.size());
+    }
+    Checksum kept = 0;
+    if (!read_at(file_, next, &kept, sizeof kept) || kept != sum) return damaged(path_);
+    starts_.push_back(next + sizeof kept);
   }
-  return file->commit();
+  if (::ftruncate(file_, static_cast<off_t>(starts_.back())) != 0) return cannot_write(path_);
+  return sync();
 }
+
+Result<Stored> AnswerLog::read(std::size_t index) const {
+  if (index >= size()) return internal_error(fmt::format("{} has no record {}", path_, index));
+  Stored stored{{}, {}, file_, starts_[index] + sizeof(Head)};
+  for (google::protobuf::Message* message : {static_cast<google::protobuf::Message*>(&stored.ask),
+                                             static_cast<google::protobuf::Message*>(&stored.answer)}) {
+    std::uint32_t length = 0;
+    if (!read_at(file_, stored.offset, &length, sizeof length)) return damaged(path_);
+    stored.offset += sizeof length;
+    if (length > starts_[index + 1] - stored.offset) return damaged(path_);
+    std::string bytes(length, '\0');
+    if (!read_at(file_, stored.offset, bytes.data(), length) || !message->ParseFromString(bytes)) return damaged(path_);
+    stored.offset += length;
+  }
+  if (stored.offset + 16 * stored.answer.entries() + sizeof(Checksum) != starts_[index + 1]) return damaged(path_);
+  return stored;
+}
+
+Result<Stored> AnswerLog::append(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
+                                 const std::vector<Int128>& values) {
+  const std::uint64_t at = starts_.back();
+  const std::string messages = framed(ask) + framed(answer);
+  Head head{messages.size() + 16 * values.size(), 0};
+  head.check = check_of(head.length, at);
+  // Integers are 16 bytes, little-endian, as this machine has them.
+  const std::array<std::string_view, 3> parts = {
+      std::string_view(reinterpret_cast<const char*>(&head), sizeof head), messages,
+      std::string_view(reinterpret_cast<const char*>(values.data()), 16 * values.size())};
+  Checksum sum = 0;
+  std::uint64_t end = at;
+  for (const std::string_view part : parts) {
+    sum = checksum(sum, part.data(), part.size());
+    if (!write_at(file_, end, part)) return cannot_write(path_);
+    end += part.size();
+  }
+  if (!write_at(file_, end, {reinterpret_cast<const char*>(&sum), sizeof sum})) return cannot_write(path_);
+  starts_.push_back(end + sizeof sum);
+  return Stored{ask, answer, file_, at + sizeof head + messages.size()};
+}
+
+Status AnswerLog::sync() const { return ::fdatasync(file_) == 0 ? Status() : cannot_write(path_); }
 
 Status store(const std::string& path, const google::protobuf::Message& message) {
   auto file = AtomicFile::create(path);
   if (!file) return file.error();
   EIGENVEIL_TRY(file->append(framed(message)));
   return file->commit();
-}
-
-Result<std::optional<Stored>> load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return std::optional<Stored>();
-  Stored stored{{}, {}, path, 0};
-  if (!read_framed(in, stored.ask) || !read_framed(in, stored.answer)) return damaged(path);
-  stored.offset = static_cast<std::uint64_t>(in.tellg());
-  std::error_code failure;
-  if (std::filesystem::file_size(path, failure) != stored.offset + 16 * stored.answer.entries()) return damaged(path);
-  return std::optional<Stored>(std::move(stored));
 }
 
 Result<bool> load(const std::string& path, google::protobuf::Message& message) {
@@ -95,16 +199,12 @@ Result<bool> load(const std::string& path, google::protobuf::Message& message) {
 }
 
 Status for_each_part(const Stored& stored, const std::function<Status(const std::string& bytes)>& use) {
-  std::ifstream in(stored.path, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(stored.offset));
   std::string bytes;
-  for (std::uint64_t left = stored.answer.entries(); left > 0;) {
-    const std::uint64_t count = std::min<std::uint64_t>(left, kPartIntegers);
-    bytes.resize(16 * count);
-    in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!in) return damaged(stored.path);
+  std::uint64_t at = stored.offset;
+  for (std::uint64_t left = 16 * stored.answer.entries(); left > 0; left -= bytes.size(), at += bytes.size()) {
+    bytes.resize(std::min<std::uint64_t>(left, kPartBytes));
+    if (!read_at(stored.file, at, bytes.data(), bytes.size())) return bad_input("a stored answer cannot be read again");
     EIGENVEIL_TRY(use(bytes));
-    left -= count;
   }
   return {};
 }

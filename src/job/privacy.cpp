@@ -56,7 +56,7 @@ Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, con
 
 Sensitivity largest_sensitivity(const Lattice& lattice) {
   const auto L = static_cast<double>(lattice.norm_bound());
-  return Sensitivity(2 * L * L);
+  return Sensitivity(2 * L * L * kFilteredParts);  // a filtered sum, unfiltered
 }
 
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,

@@ -11,15 +11,32 @@ namespace {
 
 constexpr double kInflation = 1.0 + 0x1p-20;  // pays for the discrete law and for rounding: discrete.proof.md
 constexpr double kSmallestSigma = 0x1p40;
+constexpr int kCoarse = 20;  // "Large noise" of the proof
+constexpr auto kLargestSigma = static_cast<double>(DiscreteGaussian::kLargestSigma);
+
+// Noise of one deviation: 2^coarse A + B, or A alone.
+class Draw {
+ public:
+  Draw(std::uint64_t sigma, int coarse) : coarse_(coarse), draw_(sigma) {}
+  Int128 operator()(SecureRandom& random) const {
+    if (coarse_ == 0) return draw_(random);
+    return Int128{draw_(random)} * (Int128{1} << coarse_) + fine_(random);
+  }
+
+ private:
+  int coarse_;
+  DiscreteGaussian draw_;
+  DiscreteGaussian fine_{static_cast<std::uint64_t>(kSmallestSigma)};
+};
 
 void draw_into(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
   const Int128 scale = Int128{1} << noise.shift;
-  const DiscreteGaussian draw(noise.sigma);
+  const Draw draw(noise.sigma, noise.coarse);
   if (sum.layout == PrivateSum::Layout::kPlain) {
     for (Int128& value : sum.values) value = value * scale + draw(random);
     return;
   }
-  const DiscreteGaussian draw_off(noise.sigma_off);
+  const Draw draw_off(noise.sigma_off, noise.coarse);
   Int128* value = sum.values.data();
   for (std::size_t column = 0; column < sum.rows; ++column)
     for (std::size_t row = column; row < sum.rows; ++row, ++value)
@@ -53,14 +70,15 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double 
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
   const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
   // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up to whole lattice units
-  const double sigma_off = std::ceil(std::ldexp(off, shift));
+  const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
+  const double sigma_off = std::ceil(std::ldexp(off, shift - coarse));
   const double sigma = std::ceil(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
-  if (!(sigma <= static_cast<double>(DiscreteGaussian::kLargestSigma)) || shift > 60)
+  if (!(sigma <= kLargestSigma) || shift > 60)
     return usage_error(
         fmt::format("this budget needs noise of 2^{:.1f} lattice units (mu = {:.3g}), which is outside what Eigenveil "
-                    "draws exactly (2^40 to 2^54); ask for a larger epsilon or fewer rounds",
+                    "draws exactly (2^40 to 2^74); ask for a larger epsilon or fewer rounds",
                     std::log2(off), mu));
-  return NoiseScale{shift, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
+  return NoiseScale{shift, coarse, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
 }
 
 Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Sensitivity sensitivity, double mu, std::size_t shares,
@@ -69,7 +87,9 @@ Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Sensitivity sensit
   if (std::isinf(mu)) return NoisySum(std::move(sum), 0);
   auto noise = noise_for(sensitivity, mu);
   if (!noise) return noise.error();
-  draw_into(sum, {noise->shift, share_of(noise->sigma, shares), share_of(noise->sigma_off, shares)}, random);
+  noise->sigma = share_of(noise->sigma, shares);
+  noise->sigma_off = share_of(noise->sigma_off, shares);
+  draw_into(sum, *noise, random);
   return NoisySum(std::move(sum), noise->shift);
 }
 

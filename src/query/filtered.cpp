@@ -8,9 +8,6 @@
 namespace eigenveil {
 namespace {
 
-constexpr int kWeightBits = 20;
-constexpr std::int64_t kWhole = std::int64_t{1} << kWeightBits;
-
 // Upper edges of the cells in units of (lattice step)^2, as integers: the grid, and then what no row exceeds.
 std::vector<std::int64_t> edges(const FilteredApply& query, const Lattice& lattice) {
   const double square = lattice.unit() * lattice.unit();
@@ -31,8 +28,8 @@ bool within(std::int64_t u2, std::int64_t t2, std::int64_t theta) {
 
 // w_c / 2^20 is what a row of cell c counts for: w_c edge_c <= 2^20 theta
 std::int64_t weight(std::int64_t theta, std::int64_t edge, FilterMode mode) {
-  if (edge <= theta) return kWhole;
-  return mode == FilterMode::kDrop ? 0 : theta * kWhole / edge;
+  if (edge <= theta) return kFilteredParts;
+  return mode == FilterMode::kDrop ? 0 : theta * kFilteredParts / edge;
 }
 
 }  // namespace
@@ -66,6 +63,8 @@ Result<FilteredCells> exact_cells(const FilteredApply& query, const BoundedRows&
   return FilteredCells{counts_above(cells->counts), std::move(cells->sums)};
 }
 
+double filtered_unit(const Lattice& lattice) { return lattice.unit() * lattice.unit() / kFilteredParts; }
+
 PrivateSum filtered_sum(const FilteredCells& cells, const FilteredApply& query, const Lattice& lattice,
                         std::size_t chosen) {
   const std::vector<std::int64_t> edge = edges(query, lattice);
@@ -76,7 +75,6 @@ PrivateSum filtered_sum(const FilteredCells& cells, const FilteredApply& query, 
     if (w == 0) continue;
     for (std::size_t i = 0; i < size; ++i) sum.values[i] += w * cells.sums[c * size + i];
   }
-  for (Int128& value : sum.values) value >>= kWeightBits;  // floor
   return sum;
 }
 
@@ -84,10 +82,9 @@ Sensitivity sensitivity(const FilteredApply& query, std::size_t chosen, const La
   const auto L = static_cast<double>(lattice.norm_bound());
   const auto k = static_cast<double>(query.X.columns());
   const auto theta = static_cast<double>(edges(query, lattice)[chosen]);
-  const double floors = std::sqrt(static_cast<double>(query.X.rows()) * k);
-  if (adjacency == Adjacency::kAddRemoveOne) return Sensitivity(round_up(theta + floors));
+  if (adjacency == Adjacency::kAddRemoveOne) return Sensitivity(theta * kFilteredParts);
   const double wide = std::min(std::sqrt(2.0), std::sqrt(k)) * L * L * query.X.norm_factor() + 2 * L * std::sqrt(k);
-  return Sensitivity(round_up(std::min(2 * theta, wide) + floors));
+  return Sensitivity(round_up(std::min(2 * theta, wide)) * kFilteredParts);
 }
 
 std::size_t sweep_bytes(std::size_t columns, std::size_t k, std::size_t grid, int threads) {

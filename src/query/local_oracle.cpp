@@ -10,8 +10,7 @@ double Oracle::noise_of(const SumQuery& query, double mu) const {
   const RowsShape facts = shape();
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;  // mu = infinity, or a noise that `ask` will refuse in words
-  return facts.noise_factor *
-         std::ldexp(static_cast<double>(symmetric(query) ? noise->sigma_off : noise->sigma), -noise->shift) *
+  return facts.noise_factor * (symmetric(query) ? noise->deviation_off() : noise->deviation()) *
          unit(query, facts.lattice);
 }
 
@@ -19,8 +18,7 @@ double Oracle::noise_of(const FilteredApply& query, std::size_t chosen, double m
   const RowsShape facts = shape();
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, chosen, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;
-  return facts.noise_factor * std::ldexp(static_cast<double>(noise->sigma), -noise->shift) * facts.lattice.unit() *
-         facts.lattice.unit();
+  return facts.noise_factor * noise->deviation() * filtered_unit(facts.lattice);
 }
 
 LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
@@ -87,7 +85,7 @@ Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, cons
   if (!chosen) return chosen.error();
   auto sum = GaussianMechanism::release(filtered_sum(*cells, query, lattice(), **chosen),
                                         sensitivity(query, **chosen, lattice(), adjacency_), mu,
-                                        lattice().unit() * lattice().unit(), random_);
+                                        filtered_unit(lattice()), random_);
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
 }

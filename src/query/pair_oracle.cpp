@@ -113,7 +113,7 @@ Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which
 
 double PairOracle::noise_of_matrix(Which which, double mu) const {
   const auto noise = GaussianMechanism::noise_for(Sensitivity(lattice(which).sensitivity), mu);
-  return noise ? std::ldexp(static_cast<double>(noise->sigma_off), -noise->shift) * lattice(which).unit : 0;
+  return noise ? noise->deviation_off() * lattice(which).unit : 0;
 }
 
 }  // namespace eigenveil

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "eigenveil/federation/stored.hpp"
 #include "eigenveil/privacy/noisy_histogram.hpp"
+#include "eigenveil/wire/convert.hpp"
 #include "tests/support/federation.hpp"
 #include "tests/support/fit.hpp"
 
@@ -92,7 +94,8 @@ class Sites : public ::testing::TestWithParam<std::tuple<std::size_t, Aggregatio
   Aggregation aggregation() const { return std::get<1>(GetParam()); }
 };
 
-// Noise of a thousandth of a lattice step: rounding takes it away, and what remains must be the exact sums.
+// Noise of a thousandth of a lattice step: rounding takes it away, and what remains must be the exact sums, in the
+// integers of the journal as in the answers.
 TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
   const Table data = table();
   const Lattice lattice{kRadius, 20};
@@ -122,7 +125,8 @@ TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
   plan.events.push_back({"after", GaussianEvent{after_mu}, 1});
 
   TestSites sites(count(), "a,b,c,d,label", data.lines);
-  auto charged = charge_over(sites.coordinator(aggregation(), "pca"), plan);
+  const auto options = sites.coordinator(aggregation(), "pca");
+  auto charged = charge_over(options, plan);
   ASSERT_TRUE(charged.ok()) << charged.error().message;
   Oracle& oracle = *charged->oracle;
   EXPECT_EQ(oracle.shape().rows, static_cast<std::size_t>(kRows));
@@ -133,11 +137,20 @@ TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
     SecureRandom random = SecureRandom::insecure(1);
     return **GaussianMechanism::release(std::move(sum), Sensitivity(1), test::kNoNoise, 1, random);
   };
+  struct Exact {
+    std::vector<Int128> integers;
+    int shift;
+  };
+  std::map<std::string, Exact> exact;
+  const auto expect = [&](const std::string& label, const PrivateSum& sum, Sensitivity moved) {
+    exact[label] = {sum.values, GaussianMechanism::noise_for(moved, exactly(moved))->shift};
+  };
   std::size_t next = 0;
   for (const auto& [label, query] : sums()) {
     const auto answer = oracle.ask(label, query, mus[next++]);
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     EXPECT_EQ(in_units(**answer, unit(query, lattice)), as_matrix(*exact_sum(query, rows))) << label;
+    expect(label, *exact_sum(query, rows), sensitivity(query, lattice, Adjacency::kReplaceOne));
   }
 
   const auto first = oracle.first_at_most("norms", NormExceedance{grid, {}}, kTarget, 900);
@@ -149,18 +162,38 @@ TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
   const auto answer = oracle.ask_filtered("search", "product", filtered, kTarget, 900, filtered_mu);
   ASSERT_TRUE(answer.ok()) << answer.error().message;
   EXPECT_EQ(*answer->chosen, expected_choice);
-  const Matrix central = as_matrix(filtered_sum(*exact_cells(filtered, rows), filtered, lattice, expected_choice));
-  // Each site rounds its own weighted sum down to a lattice step.
-  const Matrix missing = central - in_units(*answer->product, lattice.unit() * lattice.unit());
-  EXPECT_GE(missing.minCoeff(), 0);
-  EXPECT_LE(missing.maxCoeff(), static_cast<double>(count()) - 1);
+  const PrivateSum weighted = filtered_sum(*exact_cells(filtered, rows), filtered, lattice, expected_choice);
+  EXPECT_TRUE(answer->product->isApprox(as_matrix(weighted) * filtered_unit(lattice), 1e-12));
+  expect("product", weighted, sensitivity(filtered, expected_choice, lattice, Adjacency::kReplaceOne));
 
   ASSERT_TRUE(oracle.recenter(mean, *RowBound::of(4)).ok());
   ASSERT_TRUE(rows.recenter(mean, *RowBound::of(4)).ok());
   const auto after = oracle.ask("after", Gram{}, after_mu);
   ASSERT_TRUE(after.ok()) << after.error().message;
   EXPECT_EQ(in_units(**after, unit(SumQuery(Gram{}), rows.lattice())), as_matrix(*exact_sum(Gram{}, rows)));
+  expect("after", *exact_sum(Gram{}, rows), sensitivity(SumQuery(Gram{}), rows.lattice(), Adjacency::kReplaceOne));
   EXPECT_TRUE(oracle.complete());
+
+  charged->oracle.reset();
+  const auto journal = federation::AnswerLog::open(options.journal + "/totals.bin");
+  ASSERT_TRUE(journal.ok()) << journal.error().message;
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < journal->size(); ++i) {
+    const auto total = journal->read(i);
+    ASSERT_TRUE(total.ok()) << total.error().message;
+    const auto found = exact.find(total->ask.label());
+    if (found == exact.end()) continue;  // noisy counts
+    const auto& [integers, shift] = found->second;
+    std::vector<Int128> values(total->answer.entries());
+    ASSERT_TRUE(federation::for_each_part(*total, [&](const std::string& bytes) -> Status {
+                  add_integers(bytes, values.data());
+                  return {};
+                }).ok());
+    for (Int128& value : values) value = (value + (Int128{1} << (shift - 1))) >> shift;
+    EXPECT_EQ(values, integers) << found->first;
+    ++compared;
+  }
+  EXPECT_EQ(compared, exact.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Federated, Sites,

@@ -11,20 +11,22 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(GaussianMechanism, NoiseIsNeverBelowSensitivityOverMu) {
-  for (double s = 1; s < 1e15; s *= 7.3)
+  for (double s = 1; s < 1e25; s *= 7.3)
     for (double mu = 1e-2; mu < 30; mu *= 1.7) {
       const auto noise = GaussianMechanism::noise_for(Sensitivity(s), mu);
       if (!noise) {
-        EXPECT_GT(s / mu, 0x1p53);
+        EXPECT_GT(s / mu, 0x1p73);
         continue;
       }
-      const long double needed = static_cast<long double>(s) / mu * std::ldexp(1.0L, noise->shift);
+      EXPECT_TRUE(noise->coarse == 0 || s / mu > 0x1p53);
+      EXPECT_GE(noise->deviation(), s / mu);
+      const long double needed = static_cast<long double>(s) / mu * std::ldexp(1.0L, noise->shift - noise->coarse);
       const long double off = static_cast<long double>(noise->sigma_off);
       EXPECT_GE(static_cast<long double>(noise->sigma), needed);
       EXPECT_GE(off * off * 2, needed * needed);
       EXPECT_GE(static_cast<long double>(noise->sigma) * static_cast<long double>(noise->sigma), off * off * 2);
       EXPECT_LE(static_cast<long double>(noise->sigma), needed * (1 + 0x1p-18L)) << "wasteful";
-      EXPECT_GE(noise->sigma_off, std::uint64_t{1} << 40);
+      EXPECT_GE(noise->sigma_off, std::uint64_t{1} << (noise->coarse == 0 ? 40 : 33));
     }
 }
 
@@ -57,6 +59,26 @@ TEST(GaussianMechanism, SymmetricNoiseHasHalfTheVarianceOffTheDiagonal) {
   const double off = (noise.squaredNorm() - noise.diagonal().squaredNorm()) / (kSize * (kSize - 1.0));
   EXPECT_NEAR(off, 0.5, 0.5 * 5.5 * std::sqrt(2.0 / (kSize * (kSize - 1.0) / 2)));  // false alarm 4e-8
   EXPECT_NEAR(noise.diagonal().squaredNorm() / kSize, 1.0, 5.5 * std::sqrt(2.0 / kSize));
+}
+
+// 2^20 A + B: the variance of A alone would not show that low bits are missing.
+TEST(GaussianMechanism, LargeNoiseHasItsVarianceAndItsLowBits) {
+  auto random = SecureRandom::insecure(5);
+  constexpr std::size_t kDraws = 40000;
+  for (const std::size_t shares : {1U, 16U}) {
+    const auto noisy = GaussianMechanism::add_noise(
+        {PrivateSum::Layout::kPlain, kDraws, 1, std::vector<Int128>(kDraws)}, Sensitivity(0x1p63), 0.5, shares, random);
+    ASSERT_TRUE(noisy.ok());
+    EXPECT_EQ(noisy->shift(), 0);
+    double square = 0;
+    double low = 0;
+    for (const Int128 value : noisy->values()) {
+      square += std::pow(std::ldexp(static_cast<double>(value), -64), 2);
+      low += static_cast<double>(static_cast<std::uint64_t>(value) % (1U << 20)) / 0x1p20;
+    }
+    EXPECT_NEAR(square / kDraws * static_cast<double>(shares), 1, 5.5 * std::sqrt(2.0 / kDraws));
+    EXPECT_NEAR(low / kDraws, 0.5, 5.5 * std::sqrt(1.0 / 12 / kDraws));
+  }
 }
 
 TEST(GaussianMechanism, SmallSensitivitiesGetFineNoise) {

@@ -51,7 +51,7 @@ std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix
       t[c] = product / (1 << 20);  // integer division truncates toward zero
       t2 += t[c] * t[c];
     }
-    Int128 weight = 1 << 20;
+    Int128 weight = filter ? 1 << 20 : 1;  // a filtered sum is in 2^-20ths
     if (filter) {
       std::size_t cell = 0;
       while (u2 * t2 > filter->edges[cell] * filter->edges[cell]) ++cell;
@@ -60,10 +60,6 @@ std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix
     }
     for (std::size_t c = 0; c < k; ++c)
       for (std::size_t j = 0; j < d; ++j) sum[c * d + j] += weight * u[j] * t[c];
-  }
-  for (Int128& value : sum) {
-    const Int128 remainder = ((value % (1 << 20)) + (1 << 20)) % (1 << 20);
-    value = (value - remainder) / (1 << 20);  // floor
   }
   return sum;
 }
@@ -109,7 +105,7 @@ TEST(FilteredSum, StaysExactBeyondWhatDoublesHold) {
   Int128 expected = 0;
   for (std::int32_t i = 0; i < 100003; ++i) {
     rows.push_back({(1 << 20) - 1 - i % 101, 3});
-    expected += Int128{rows.back()[0]} * rows.back()[0];
+    expected += (Int128{rows.back()[0]} * rows.back()[0]) << 20;
   }
   const FilteredApply query{*Directions::quantise(Matrix::Identity(2, 1)), {0x1p40}, FilterMode::kShrink};
   const auto bounded = lattice_rows(rows, 2, {.threads = 1});

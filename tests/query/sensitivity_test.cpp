@@ -39,8 +39,8 @@ bool within(UInt128 squared, Sensitivity s) {
   int exponent = 0;
   const auto m = static_cast<UInt128>(std::ldexp(std::frexp(s.value(), &exponent), 53));
   const int e = exponent - 53;
-  EXPECT_LE(e, 0);
-  return (squared << (-2 * e)) <= m * m;
+  EXPECT_LE(exponent, 63);
+  return e <= 0 ? (squared << (-2 * e)) <= m * m : squared <= (m * m) << (2 * e);
 }
 
 BoundedRows rows_of(const std::vector<Row>& rows, std::size_t d, int bits) {

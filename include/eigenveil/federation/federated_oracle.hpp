@@ -1,6 +1,9 @@
 #pragma once
 
+#include <future>
+
 #include "eigenveil/federation/coordinator.hpp"
+#include "eigenveil/federation/stored.hpp"
 #include "eigenveil/query/meter.hpp"
 
 namespace eigenveil::federation {
@@ -19,7 +22,7 @@ class FederatedOracle final : public Oracle {
     std::map<std::string, wire::v1::Accept> accepts;
   };
   /// `told` is what the release says of the sites; who was lost is added to it.
-  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
+  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options, AnswerLog journal,
                   std::shared_ptr<nlohmann::json> told);
   ~FederatedOracle() override;
 
@@ -43,17 +46,20 @@ class FederatedOracle final : public Oracle {
   void tell_lost();
   bool enough(std::size_t sites, bool masked) const;
   Error too_few(const std::string& label) const;
-  std::string file(const char* what, std::uint32_t number) const;
+  Status write(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
 
   std::shared_ptr<Sites> sites_;
   Study study_;
   CoordinatorOptions options_;
+  AnswerLog journal_;
   std::shared_ptr<nlohmann::json> told_;
   std::set<std::string> everyone_;  // who accepted
   Meter meter_;
   std::set<std::string> active_;
   std::uint32_t number_ = 0;
   std::size_t spares_used_ = 0;
+  std::size_t replayed_ = 0;     // records of the journal that were used
+  std::future<Status> durable_;  // the newest record
 };
 
 }  // namespace eigenveil::federation

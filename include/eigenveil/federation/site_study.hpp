@@ -37,11 +37,11 @@ class SiteStudy {
   void finish();
 
   const std::string& study() const { return proposal_.study(); }
-  std::size_t answers() const { return answered_; }
+  std::size_t answers() const { return log_.size(); }
 
  private:
   SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-            std::unique_ptr<Reservation> reservation, MaskPair keys, FolderLock lock);
+            std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log);
   Status replay();
   Status check_number(const wire::v1::Ask& ask) const;
   Status admit(const wire::v1::Ask& ask);
@@ -50,7 +50,6 @@ class SiteStudy {
   Result<NoisySum> noisy(PrivateSum sum, Sensitivity moved, double mu);
   Result<PrivateCounts> counts_for(const wire::v1::Ask& ask);
   Status mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const;
-  std::string file(std::uint32_t number) const;
   Error end(const Error& why);
 
   SiteConfig config_;
@@ -63,8 +62,7 @@ class SiteStudy {
   MaskPair keys_;
   std::vector<std::pair<std::string, Mask>> masks_;
   std::string folder_;
-  FolderLock lock_;
-  std::uint32_t answered_ = 0;  // the last number that is on disk
+  AnswerLog log_;  // number a is its record a - 1
   std::uint32_t spares_used_ = 0;
   bool answering_ = false;
   std::optional<Error> ended_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -33,9 +34,14 @@ class Sensitivity {
 
 /// Standard deviations in lattice units of the noise that gives privacy loss mu: what the mechanism will draw.
 struct NoiseScale {
-  int shift;                ///< sums are multiplied by 2^shift first, so that every sigma is at least 2^40
+  int shift;                ///< sums are multiplied by 2^shift first, so that every deviation is at least 2^40
+  int coarse;               ///< what is drawn with the sigmas below counts 2^coarse; 0 unless it is too large to draw
   std::uint64_t sigma;      ///< of each entry of a plain sum; of a diagonal entry of a symmetric one
   std::uint64_t sigma_off;  ///< of an off-diagonal entry of a symmetric sum: sigma / sqrt(2)
+
+  /// The same in lattice units of the sum.
+  double deviation() const { return std::ldexp(static_cast<double>(sigma), coarse - shift); }
+  double deviation_off() const { return std::ldexp(static_cast<double>(sigma_off), coarse - shift); }
 };
 
 /// An exact integer sum with its noise (or with one holder's share of it), as it may leave its holder.

@@ -26,11 +26,17 @@ Status validate(const FilteredApply& query, const BoundedRows& rows);
 /// The one sweep.
 Result<FilteredCells> exact_cells(const FilteredApply& query, const BoundedRows& rows);
 
-/// The sum for theta = grid[chosen], in lattice units.
+/// In a filtered sum rows count in 2^-20ths, so that nothing is rounded.
+constexpr std::int64_t kFilteredParts = std::int64_t{1} << 20;
+
+/// What an integer of a filtered sum stands for.
+double filtered_unit(const Lattice& lattice);
+
+/// The sum for theta = grid[chosen], in units of that.
 PrivateSum filtered_sum(const FilteredCells& cells, const FilteredApply& query, const Lattice& lattice,
                         std::size_t chosen);
 
-/// How far one row can move that sum, in lattice units, rounded up.
+/// How far one row can move that sum, in its units, rounded up.
 Sensitivity sensitivity(const FilteredApply& query, std::size_t chosen, const Lattice& lattice, Adjacency adjacency);
 
 /// How many bytes a sweep needs besides the rows.
