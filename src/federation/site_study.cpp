@@ -92,7 +92,10 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
   auto rows = bound_rows(accepted->rows, run, 0, observer);
   if (!rows) return rows.error();
   EIGENVEIL_TRY(make_folder(folder));
-  auto log = AnswerLog::open(folder + "/answers.bin");
+  const std::string answers = folder + "/answers.bin";  // there before the proposal is
+  if (*begun && !std::filesystem::exists(answers))
+    return bad_input(answers + " is gone: bring it back, or have a new study proposed");
+  auto log = AnswerLog::open(answers);
   if (!log) return log.error();
   EIGENVEIL_TRY(store(folder + "/proposal.bin", proposal));
   auto keys = keys_in(folder);

@@ -275,7 +275,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return false;
   }
 
-  // One answer at a time is read, so that there is one copy beside the total.
+  // One answer at a time is read, so that there is one copy beside the total; of the others, a first part.
   bool receive(const std::string& name, Site& site, const wire::v1::Ask& ask, const AnswerShape& shape,
                SiteStream& stream) {
     wire::v1::FromSite message;
@@ -287,10 +287,11 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
         head.shift() != shape.shift || head.entries() != shape.entries)
       return lose_for(name, site,
                       bad_input(fmt::format("it sent something else than the answer to '{}'", ask.label())));
+    if (shape.entries > 0 && !stream.Read(&message)) return false;
     const Lock one(reading_);
     scratch_.assign(shape.entries, 0);
     for (std::uint64_t got = 0; got < shape.entries;) {
-      if (!stream.Read(&message)) return false;
+      if (got > 0 && !stream.Read(&message)) return false;
       const std::string& bytes = message.part().values();
       if (!message.has_part() || bytes.empty() || bytes.size() % 16 != 0 || bytes.size() / 16 > shape.entries - got)
         return lose_for(name, site, bad_input(fmt::format("it sent a part of '{}' that does not fit", ask.label())));

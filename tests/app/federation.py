@@ -125,6 +125,9 @@ class FederationTest(AppTest):
         shown = self.run_json("ledger", "show", "rows", "--ledger", f"{name}.db")
         return shown["reservations"]
 
+    def answers(self, name):
+        return [r for path in (self.folder / f"state-{name}").glob("*/answers.bin") for r in records(path)]
+
     def assert_charged_once(self, *names, state="answered"):
         for name in names:
             self.assertEqual([r["state"] for r in self.reservations(name)], [state], name)
@@ -148,6 +151,19 @@ class FederationTest(AppTest):
         self.assertEqual(coordinator.wait(), 0, coordinator.text())
         for site in sites:
             self.assertEqual(site.wait(), 0, site.text())
+
+
+def records(path):
+    """The complete records of a log of answers or totals: each with a length at its start, and 20 bytes around it."""
+    data = path.read_bytes() if path.exists() else b""
+    found = []
+    while len(data) >= 16:
+        size = 20 + int.from_bytes(data[:8], "little")
+        if len(data) < size:
+            break
+        found.append(data[:size])
+        data = data[size:]
+    return found
 
 
 def stop(process):

@@ -1,5 +1,4 @@
 """Faults that studies of several sites survive, with real processes: kills, bad networks, wrong certificates, captures."""
-import hashlib
 import os
 import socket
 import subprocess
@@ -9,7 +8,7 @@ import unittest
 import numpy as np
 
 from fault_proxy import FaultProxy
-from federation import MASKED, PCA, POWER, FederationTest, go_on, stop
+from federation import MASKED, PCA, POWER, FederationTest, go_on, records, stop
 from support import BAD_INPUT, USAGE
 
 SECURE = ["--aggregation", "secure"]
@@ -78,7 +77,7 @@ class Faults(FederationTest):
         for answered in range(1, times + 1):
             site.kill()
             site = self.site(name)
-            while len(list((self.folder / f"state-{name}").glob("*/answer-*"))) < answered:
+            while len(self.answers(name)) < answered:
                 time.sleep(0.001)
         site.kill()
         self.site(name)
@@ -92,22 +91,20 @@ class Faults(FederationTest):
                 self.restarted("north", 6)
                 self.assert_finished(coordinator, *others)
                 self.assert_charged_once(*self.names)
-                answers = sorted(p.name for p in (self.folder / "state-north").glob("*/answer-*"))
-                self.assertEqual(len(answers), 6)
+                self.assertEqual(len(self.answers("north")), 6)
                 self.assert_close(0.9)
 
     def test_the_coordinator_killed_and_restarted_after_every_total(self):
         sites = [self.site(name) for name in self.names]
-        kept = {}
+        kept = []
+        path = self.folder / "study" / "totals.bin"
         for total in range(1, 7):
             coordinator = self.coordinator(POWER, *SECURE)
-            path = self.folder / "study" / f"total-{total:06}.bin"
-            while not path.exists() and coordinator.popen.poll() is None:
+            while len(records(path)) < total and coordinator.popen.poll() is None:
                 time.sleep(0.002)
             coordinator.kill()
-            for file in (self.folder / "study").glob("total-*"):
-                digest = hashlib.sha256(file.read_bytes()).hexdigest()
-                self.assertEqual(kept.setdefault(file.name, digest), digest)
+            self.assertEqual(records(path)[:len(kept)], kept)
+            kept = records(path)
             (self.folder / "model.npz").unlink(missing_ok=True)
         coordinator = self.coordinator(POWER, *SECURE)
         self.assertEqual(coordinator.wait(), 0, coordinator.text())
@@ -115,9 +112,8 @@ class Faults(FederationTest):
         self.assert_charged_once(*self.names)
         for site in sites:  # each hears of the end from the last coordinator, or waits for one in vain
             site.kill()
-        for file in (self.folder / "study").glob("total-*"):
-            self.assertEqual(kept.setdefault(file.name, hashlib.sha256(file.read_bytes()).hexdigest()),
-                             hashlib.sha256(file.read_bytes()).hexdigest())
+        self.assertEqual(records(path)[:len(kept)], kept)
+        self.assertEqual(len(records(path)), 6)
 
     def test_latency_drops_and_cuts(self):
         with FaultProxy("127.0.0.1", self.port) as proxy:
@@ -230,9 +226,9 @@ class Captures(FederationTest):
                 for file in self.folder.glob("study/*"):
                     self.assertNotIn(secret, file.read_bytes())
             # What left is masked, and encrypted besides; the journal has totals alone.
-            sent = next((self.folder / "state-north").glob("*/answer-000001.bin")).read_bytes()[-16 * 21:]
+            sent = self.answers("north")[0][-16 * 21 - 4:-4]
             self.assertNotIn(sent, proxy.captured)
-            self.assertNotIn(sent, (self.folder / "study" / "total-000001.bin").read_bytes())
+            self.assertNotIn(sent, (self.folder / "study" / "totals.bin").read_bytes())
             values = [int.from_bytes(sent[i:i + 16], "little", signed=True) for i in range(0, len(sent), 16)]
             # An unmasked sum stays below rows x 2^40 x 2^shift; a mask is uniform over 2^128.
             self.assertGreater(np.median([abs(v) / 2**90 for v in values]), 1)

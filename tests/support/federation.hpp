@@ -27,6 +27,7 @@ class Certificates {
     if (!identity) throw std::runtime_error(identity.error().message);
     return *std::move(identity);
   }
+  std::string folder() const { return folder_.file("ca"); }
   static std::string site(std::size_t i) { return "site-" + std::to_string(i); }
 
  private:
@@ -45,11 +46,21 @@ std::string csv_line(const Row& row) {
   return line;
 }
 
-/// Sites in threads of this process, each with a share of the rows of a CSV file, that dial a coordinator.
+/// Takes part in one study.
+inline void take_part(const federation::SiteConfig& config) {
+  federation::ServeOptions options{[](const std::string&) { return true; }, [](const std::string&) {}, true, 20};
+  Observer silent;
+  (void)federation::serve(config, options, silent);
+}
+
+/// Sites, each with a share of the rows of a CSV file and in a thread of this process, that dial a coordinator.
 class TestSites {
  public:
+  using Run = std::function<void(const federation::SiteConfig&)>;
+
   /// Row i of the lines goes to site i mod n; `header` names the columns.
-  TestSites(std::size_t n, const std::string& header, const std::vector<std::string>& lines) {
+  TestSites(std::size_t n, const std::string& header, const std::vector<std::string>& lines, Run run = take_part)
+      : run_(std::move(run)) {
     for (std::size_t i = 0; i < n; ++i) {
       std::ofstream out(folder_.file(Certificates::site(i) + ".csv"));
       out << header << "\n";
@@ -94,13 +105,12 @@ class TestSites {
  private:
   void start(int port) {
     for (federation::SiteConfig config : configs)
-      threads_.emplace_back([config, port]() mutable {
+      threads_.emplace_back([this, config, port]() mutable {
         config.coordinator = "127.0.0.1:" + std::to_string(port);
-        federation::ServeOptions options{[](const std::string&) { return true; }, [](const std::string&) {}, true, 20};
-        Observer silent;
-        (void)federation::serve(config, options, silent);
+        run_(config);
       });
   }
+  Run run_;
   TempDir folder_;
   std::vector<std::thread> threads_;
 };
