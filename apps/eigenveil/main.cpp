@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   std::vector<Command> commands = {pca_command(program),       covariance_command(program), cca_command(program),
                                    fda_command(program),       sir_command(program),        gep_command(program),
                                    transform_command(program), account_command(program)};
+  for (Command& command : clip_commands(program)) commands.push_back(std::move(command));
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));

@@ -33,6 +33,10 @@ class ObservedOracle final : public Oracle {
     observer_.step("recentring rows");
     return oracle_->recenter(mean, radius);
   }
+  Status remap(const LinearMap& M, RowBound radius) override {
+    observer_.step("mapping rows");
+    return oracle_->remap(M, radius);
+  }
 
  private:
   std::unique_ptr<Oracle> oracle_;

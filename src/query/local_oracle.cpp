@@ -108,5 +108,6 @@ Result<Released<Matrix>> LocalOracle::ask_model(const std::string& label, const 
 }
 
 Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }
+Status LocalOracle::remap(const LinearMap& M, RowBound radius) { return sums_->remap(M, radius); }
 
 }  // namespace eigenveil

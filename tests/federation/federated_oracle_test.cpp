@@ -68,7 +68,8 @@ std::vector<std::pair<std::string, SumQuery>> sums() {
           {"class sums", ClassSums{3}},
           {"class counts", ClassCounts{3}},
           {"squared norms", SquaredNorms{}},
-          {"projected gram", ProjectedGram{directions(), 3.5}}};
+          {"projected gram", ProjectedGram{directions(), 3.5}},
+          {"softmax gradient", SoftmaxGradient{*LinearMap::quantise(Matrix::Ones(kColumns, 3)), 0.5}}};
 }
 
 Result<ChargedOracle> charge_over(const federation::CoordinatorOptions& options, const PrivacyPlan& plan) {

@@ -50,6 +50,9 @@ class Oracle {
   /// Shifts every row by a released mean and bounds it again. Charges nothing: rows are mapped one by one.
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;
 
+  /// Replaces every row a by M^T a, M square, and bounds it again. Charges nothing either.
+  virtual Status remap(const LinearMap& M, RowBound radius) = 0;
+
   /// True when every answer of the plan was asked for and nothing was refused.
   virtual bool complete() const = 0;
 

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+
+#include "eigenveil/estimators/preparation.hpp"
+
+namespace eigenveil {
+
+// Joint embeddings of two views of a row, from noisy sums (Zhu, Nakada, Zhang et al. 2023 train them by noisy
+// gradients; where the heads are linear, sums do better):
+//   f(x) = W_1 (x - m_1),   g(y) = W_2 (y - m_2)
+// Either a row is a pair (x, y), or it is x alone with a class k whose caption y_k is public.
+
+enum class ClipMethod {
+  kCross,     ///< S_xy once; the paper's linear objective (its eq. 5.1), solved exactly
+  kWhitened,  ///< S_xy, S_xx and S_yy once: canonical correlations
+  kPrompt,    ///< classes: the contrastive loss over their captions, by noisy sweeps over all rows
+};
+
+struct ClipOptions {
+  ClipMethod method;
+  std::size_t dim;            ///< r
+  Matrix captions = {};       ///< K x d2, a public row of unit length for each class; empty: rows are pairs
+  std::size_t x_columns = 0;  ///< pairs: the first columns of a row are x, the others y
+  double alpha = 1;           ///< weight of the penalty of eq. 5.1
+
+  // prompt. Chosen on generated images and from the budget alone (docs/results/clip.md).
+  std::size_t sweeps = 60;
+  double clip = 0.1;  ///< C, of rows of length one
+  double step = 180;  ///< eta, for the mean gradient
+  double momentum = 0.9;
+  double average = 0.3;      ///< share of the last iterates that are averaged
+  double gram_share = 0.25;  ///< of the budget's mu^2
+  double floor = 0.5;        ///< eigenvalues are lifted to this many times what noise makes of a zero matrix
+};
+
+struct ClipResult {
+  Matrix image_weights;  ///< r x d1
+  Vector image_mean;
+  Matrix text_weights;  ///< r x d2
+  Vector text_mean;
+  double rows;
+};
+
+Status check(const RowsShape& shape, const ClipOptions& options);
+
+/// Every answer `fit_clip` will ask for, with relative weights for `calibrate`.
+PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options);
+
+/// `plan` is what `calibrate` made of `plan_clip`, and what the oracle's reservation holds.
+Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options);
+
+/// The minimiser of -tr(G_1 S G_2^T) + (alpha / 4) ||G G^T - I||^2, G = [G_1 G_2] with r rows, up to rotation (the
+/// paper's lemma D.6): G_1 = (I + Lambda / alpha)^(1/2) P^T / sqrt(2), G_2 likewise with Q, S = P Lambda Q^T.
+struct LinearHeads {
+  Matrix G1;
+  Matrix G2;
+};
+Result<LinearHeads> solve_linear(const Matrix& S, std::size_t r, double alpha);
+
+/// The gradient of that objective: (-G_2 S^T, -G_1 S) + alpha (G G^T - I) G.
+LinearHeads linear_gradient(const LinearHeads& G, const Matrix& S, double alpha);
+
+}  // namespace eigenveil
