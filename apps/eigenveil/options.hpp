@@ -157,6 +157,7 @@ std::vector<Command> federation_commands(CLI::App& program);
 Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 Command demo_command(CLI::App& program);
+Command demo_clip_command(CLI::App& program);  ///< below `demo`, so after demo_command
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);

@@ -166,25 +166,23 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
           std::move(manifest)};
 }
 
-// A step follows the budget: the less noise, the further a sweep may go.
-void follow_budget(ClipOptions& options, const PrivacyOptions& privacy) {
-  options.step = std::clamp(180 * std::pow(privacy.epsilon.value(), 0.75), 20.0, 1000.0);
-}
-
-}  // namespace
-
-std::string_view name(ClipMethod method) {
-  return method == ClipMethod::kCross ? "cross" : method == ClipMethod::kWhitened ? "whitened" : "prompt";
-}
-
-Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {
+Status check_job(const ClipJob& job) {
   if (job.run.engine) return usage_error("clip reads its pairs in one process: leave --engine out");
   if (job.privacy.calibration == Calibration::kPaper)
     return usage_error("--calibration paper is for the paper's own batch training, which is not here");
   if (job.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
     return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
   EIGENVEIL_TRY(check_writable(job.out));
-  if (!job.report.empty()) EIGENVEIL_TRY(check_writable(job.report));
+  return job.report.empty() ? Status() : check_writable(job.report);
+}
+
+struct Encoded {
+  Inputs inputs;
+  ClipOptions options;
+  BoundedRows rows;
+};
+
+Result<Encoded> encode_pairs(const ClipJob& job, Observer& observer) {
   auto inputs = open_inputs(job.pairs, job.encoders);
   if (!inputs) return inputs.error();
   const int threads = thread_count(job.run);
@@ -200,27 +198,59 @@ Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {
   const std::size_t columns = source->columns().size() - (inputs->classed ? 1 : 0);
   auto options = options_for(job, *inputs, source->first_features(), columns);
   if (!options) return options.error();
-  follow_budget(*options, job.privacy);
   auto rows = read_pairs(*source, job, inputs->classed, observer);
   if (!rows) return rows.error();
   if (rows->rows() < 2) return bad_input("there must be at least two pairs");
+  return Encoded{*std::move(inputs), *std::move(options), *std::move(rows)};
+}
 
+Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOptions options, BoundedRows rows,
+                              Observer& observer) {
   PrivacyOptions privacy = job.privacy;
-  if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows->rows()));
-  const BoundingDiagnostics diagnostics = rows->diagnostics();
-  const auto held = own_rows(sums_of(*std::move(rows)), diagnostics);
-  auto charged = charge(
-      *held,
-      {plan_clip(privacy.adjacency, *options), privacy, job.run, inputs->vectors ? job.pairs.x : job.pairs.images,
-       fmt::format("clip --method {} --dim {}", name(options->method), options->dim)},
-      observer);
+  if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows.rows()));
+  follow_budget(options, privacy.epsilon);
+  const BoundingDiagnostics diagnostics = rows.diagnostics();
+  const auto held = own_rows(sums_of(std::move(rows)), diagnostics);
+  auto charged =
+      charge(*held,
+             {plan_clip(privacy.adjacency, options), privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
+              fmt::format("clip --method {} --dim {}", name(options.method), options.dim)},
+             observer);
   if (!charged) return charged.error();
-  const auto fit = fit_clip(*charged->oracle, charged->plan, *options);
+  const auto fit = fit_clip(*charged->oracle, charged->plan, options);
   if (!fit) return fit.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
-  Model model = model_of(job, privacy, *charged, *inputs, *options, *fit);
+  Model model = model_of(job, privacy, *charged, inputs, options, *fit);
   EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, {}}, observer));
   return ClipOutcome{std::move(model), diagnostics};
+}
+
+}  // namespace
+
+std::string_view name(ClipMethod method) {
+  return method == ClipMethod::kCross ? "cross" : method == ClipMethod::kWhitened ? "whitened" : "prompt";
+}
+
+Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {
+  EIGENVEIL_TRY(check_job(job));
+  auto ready = encode_pairs(job, observer);
+  if (!ready) return ready.error();
+  return fit_pairs(job, ready->inputs, std::move(ready->options), std::move(ready->rows), observer);
+}
+
+Status run_clip_series(const std::vector<ClipJob>& jobs, Observer& observer,
+                       const std::function<Status(const ClipJob&, const ClipOutcome&)>& done) {
+  for (const ClipJob& job : jobs) EIGENVEIL_TRY(check_job(job));
+  const auto ready = encode_pairs(jobs.front(), observer);
+  if (!ready) return ready.error();
+  // Copies of rows in a file would be the same rows.
+  if (ready->rows.store().spilled()) return usage_error("several fits of the same pairs need them in memory");
+  for (const ClipJob& job : jobs) {
+    const auto outcome = fit_pairs(job, ready->inputs, ready->options, ready->rows, observer);
+    if (!outcome) return outcome.error();
+    EIGENVEIL_TRY(done(job, *outcome));
+  }
+  return {};
 }
 
 }  // namespace eigenveil

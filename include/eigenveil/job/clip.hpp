@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "eigenveil/encoders/images.hpp"
 #include "eigenveil/encoders/text.hpp"
 #include "eigenveil/estimators/clip/clip.hpp"
@@ -50,6 +52,11 @@ struct ClipOutcome {
 /// Model "clip": image_weights (r x d1), image_offset (r), text_weights (r x d2), text_offset (r):
 ///   f(x) = image_weights e(x) - image_offset,  g(y) = text_weights e(y) - text_offset, both to be made of unit length.
 Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer);
+
+/// Several fits of the same pairs, which are read and encoded once: jobs that differ in their privacy, seed and
+/// outputs.
+Status run_clip_series(const std::vector<ClipJob>& jobs, Observer& observer,
+                       const std::function<Status(const ClipJob&, const ClipOutcome&)>& done);
 
 /// What a model does on pairs. Not private: it describes the pairs it was computed on.
 struct ClipMetrics {

@@ -166,7 +166,13 @@ Status check(const RowsShape& shape, const ClipOptions& options) {
     return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
   if (!(options.alpha > 0) || !(options.clip > 0) || !(options.clip <= 1) || options.sweeps < 1)
     return usage_error("alpha, the clip (at most 1) and the number of sweeps must be positive");
+  if (options.method == ClipMethod::kPrompt)
+    if (const auto text = simplex_of(options.captions, options.dim); !text) return text.error();
   return {};
+}
+
+void follow_budget(ClipOptions& options, Epsilon epsilon) {
+  options.step = std::clamp(180 * std::pow(epsilon.value(), 0.75), 20.0, 1000.0);
 }
 
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
