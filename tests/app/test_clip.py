@@ -89,7 +89,9 @@ class Clip(AppTest):
         result = self.run_json("clip", "fit", "--images", "images.idx", "--captions", "captions.txt", "--image-encoder",
                                "pixels", "--dim", 2, "--epsilon", 20, "--delta", "auto")
         self.assertEqual(result["method"], "whitened")
-        self.assertGreater(self.run_json("clip", "eval", "model.npz", *self.pairs)["accuracy"], 0.5)
+        self.write("prompts.txt", "a {}\n")
+        metrics = self.run_json("clip", "eval", "model.npz", *self.pairs, "--prompts", "prompts.txt")
+        self.assertGreater(metrics["accuracy"], 0.5)
 
     def test_bad_pairs_are_refused_and_nothing_is_charged(self):
         pixels = ["--image-encoder", "pixels", "--epsilon", 1, "--delta", "auto"]

@@ -19,6 +19,10 @@ constexpr const char* kGradientLabel = "softmax gradient";
 constexpr double kCountsShare = 0.02;
 constexpr double kSumsShare = 0.3;
 
+// Pairs: the noise of S_xy, whitened on both sides, must stay well below a correlation of one, also along directions
+// that a view does not have at all.
+constexpr double kPairFloor = 4;
+
 // Rows are as long as this after the mean is gone: far below their own length, so that all become equally long.
 constexpr double kCentredLength = 0.02;
 
@@ -115,7 +119,7 @@ Result<ClipResult> fit_linear(Oracle& oracle, std::span<const PrivacyEvent> even
                                                           options.captions.rowwise() - text_mean.transpose(), whitened)
                                             : ask_pairs(oracle, events[0], prepared.rows, d1);
   if (!moments) return moments.error();
-  auto heads = whitened ? whitened_heads(*moments, options.dim, options.floor)
+  auto heads = whitened ? whitened_heads(*moments, options.dim, has_classes(options) ? options.floor : kPairFloor)
                         : solve_linear(moments->xy, options.dim, options.alpha);
   if (!heads) return heads.error();
   return ClipResult{std::move(heads->G1), prepared.mean.head(d1), std::move(heads->G2), text_mean, prepared.rows};

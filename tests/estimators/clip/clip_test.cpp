@@ -103,7 +103,7 @@ ClipResult fit_on(const Fixed& data, const ClipOptions& options, const PrivacyPl
 }
 
 TEST(FitClip, EveryMethodFindsTheClassesOfTheirCaptions) {
-  const Fixed data = four_classes(20000);
+  const Fixed data = four_classes(8000);
   for (const auto adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne})
     for (const auto method : {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt}) {
       const ClipOptions options = options_for(method, data);
@@ -128,7 +128,7 @@ TEST(FitClip, PromptDescendsToWhereTheContrastiveLossIsFlat) {
   const Fixed data = four_classes(2000);
   ClipOptions options = options_for(ClipMethod::kPrompt, data);
   options.clip = 1;
-  options.sweeps = 1500;
+  options.sweeps = 600;
   options.step = 20;
   options.average = 0;
   const auto fit = fit_on(data, options, without_noise(plan_clip(Adjacency::kReplaceOne, options)));
