@@ -28,6 +28,7 @@ Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const Pa
     if (!epsilon) return epsilon.error();
     ClipJob job{.pairs = pairs, .privacy = {.epsilon = *epsilon, .delta = *Delta::of(0.5)}};
     job.auto_delta = true;
+    job.basis = 500;  // one encoding for all of them
     job.privacy.ledger = flags.folder + "/ledger.db";
     job.out = fmt::format("{}/model-{:g}.npz", flags.folder, value);
     jobs.push_back(std::move(job));

@@ -189,7 +189,8 @@ Result<Encoded> encode_pairs(const ClipJob& job, Observer& observer) {
   EIGENVEIL_TRY(open_pairs(job.pairs, *inputs, threads));  // what can be refused at once
   if (inputs->images && inputs->images->options().kind == "scatter") {
     observer.step("drawing public images");
-    auto basis = public_basis(*inputs->images, job.basis, kPublicImages, threads);
+    auto basis = public_basis(*inputs->images, job.basis.value_or(public_directions(job.privacy.epsilon)),
+                              kPublicImages, threads);
     if (!basis) return basis.error();
     inputs->basis = *std::move(basis);
   }

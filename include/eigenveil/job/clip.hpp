@@ -36,7 +36,7 @@ struct ClipJob {
   std::optional<std::string> objective;  ///< "infonce" (prompt) or "linear" (the others)
   std::optional<std::size_t> dim;        ///< default: classes - 1, or 16
   double temperature = 1;                ///< of the scores: a linear head takes it in; the model keeps it
-  std::size_t basis = 500;               ///< scatter: how many public directions
+  std::optional<std::size_t> basis;      ///< scatter: how many public directions; default: by the budget
   PrivacyOptions privacy;
   bool auto_delta = false;  ///< delta is 1 / (2 n), n public
   RunOptions run;

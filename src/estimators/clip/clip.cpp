@@ -179,6 +179,8 @@ void follow_budget(ClipOptions& options, Epsilon epsilon) {
   options.step = std::clamp(180 * std::pow(epsilon.value(), 0.75), 20.0, 1000.0);
 }
 
+std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 500 : 800; }
+
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
   PrivacyPlan plan{plan_preparation(adjacency, preparation(options), 1)};
   for (PrivacyEvent& event : own_events(options)) plan.events.push_back(std::move(event));

@@ -47,6 +47,9 @@ Status check(const RowsShape& shape, const ClipOptions& options);
 /// Sets what depends on the budget: the less noise, the further a sweep may go.
 void follow_budget(ClipOptions& options, Epsilon epsilon);
 
+/// How many directions of a public basis are worth their noise.
+std::size_t public_directions(Epsilon epsilon);
+
 /// Every answer `fit_clip` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options);
 
