@@ -187,6 +187,21 @@ TEST(SoftmaxGradientSum, TakesNothingFromRowsThatSayNothing) {
   EXPECT_TRUE(sum->values == std::vector<Int128>(6));
 }
 
+TEST(SoftmaxGradientSum, StaysExactBeyondWhatDoublesHold) {
+  const LatticeRow row = {1048575, 3};
+  constexpr std::size_t kRows = 40001;
+  const LinearMap flat = *LinearMap::quantise(Matrix::Zero(2, 2));
+  const auto sum = [&](std::size_t n) {
+    return exact_sum(SoftmaxGradient{flat, 0x1p20}, lattice_rows(std::vector<LatticeRow>(n, row), 2,
+                                                                 {.chunk_rows = 50000, .classes = std::vector<int>(n)}))
+        ->values;
+  };
+  const auto one = sum(1);
+  const auto all = sum(kRows);
+  EXPECT_GT(all[2], Int128{1} << 53);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(all[i] == 40001 * one[i]) << i;
+}
+
 TEST(SoftmaxGradientSum, IsRefusedWhereItDoesNotFit) {
   const auto rows = lattice_rows({{1, 2}}, 2, {.bits = 10, .classes = {0}});
   const auto refused = [&](const BoundedRows& of, const Matrix& W, double clip) {
