@@ -24,7 +24,7 @@ struct ClipOptions {
   std::size_t x_columns = 0;  ///< pairs: the first columns of a row are x, the others y
   double alpha = 1;           ///< weight of the penalty of eq. 5.1
 
-  // prompt. Chosen on generated images and from the budget alone (docs/results/clip.md).
+  // prompt. How these were chosen: docs/results/clip.md.
   std::size_t sweeps = 60;
   double clip = 0.1;  ///< C, of rows of length one
   double step = 180;  ///< eta, for the mean gradient
