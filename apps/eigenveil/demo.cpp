@@ -51,7 +51,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
 
 }  // namespace
 
-Command demo_command(CLI::App& program) {
+std::vector<Command> demo_commands(CLI::App& program) {
   auto* app = program.add_subcommand("demo", "Private PCA of Fashion-MNIST, with a report");
   struct Flags {
     std::string images = kImages;
@@ -63,7 +63,10 @@ Command demo_command(CLI::App& program) {
   app->add_option("--folder", flags->folder, "Where to write model, report and ledger")->capture_default_str();
   app->add_flag("--json", flags->output.json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->output.quiet, "No progress on stderr");
-  return {app, [flags] { return run(flags->images, flags->folder, flags->output); }};
+  // Whoever names a demonstration means that one; alone, `demo` is the first.
+  return {demo_federation_command(*app),
+          demo_clip_command(*app),
+          {app, [flags] { return run(flags->images, flags->folder, flags->output); }}};
 }
 
 }  // namespace eigenveil::app

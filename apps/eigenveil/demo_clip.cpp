@@ -87,8 +87,8 @@ int run_clip_demo(const ClipDemoFlags& flags) {
 
 }  // namespace
 
-Command demo_clip_command(CLI::App& program) {
-  auto* app = program.get_subcommand("demo")->add_subcommand("clip", "Private zero-shot classifiers against epsilon");
+Command demo_clip_command(CLI::App& demo) {
+  auto* app = demo.add_subcommand("clip", "Private zero-shot classifiers against epsilon");
   auto flags = std::make_shared<ClipDemoFlags>();
   app->add_option("--data", flags->data, "Folder of Fashion-MNIST")->capture_default_str();
   app->add_option("--folder", flags->folder, "Where to write models and ledger")->capture_default_str();

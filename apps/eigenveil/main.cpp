@@ -47,8 +47,7 @@ int run(int argc, char** argv) {
   for (Command& command : coordinate_commands(program)) commands.push_back(std::move(command));
   commands.push_back(schema_command(program));
   commands.push_back(generate_command(program));
-  commands.push_back(demo_command(program));
-  commands.insert(commands.begin(), demo_clip_command(program));
+  for (Command& command : demo_commands(program)) commands.push_back(std::move(command));
   commands.push_back({program.add_subcommand("version", "Print the version"), [] {
                         fmt::print("eigenveil {}\n", version());
                         return 0;

@@ -156,8 +156,9 @@ std::vector<Command> ledger_commands(CLI::App& program);
 std::vector<Command> federation_commands(CLI::App& program);
 Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
-Command demo_command(CLI::App& program);
-Command demo_clip_command(CLI::App& program);  ///< below `demo`, so after demo_command
+std::vector<Command> demo_commands(CLI::App& program);
+Command demo_federation_command(CLI::App& demo);
+Command demo_clip_command(CLI::App& demo);
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);

@@ -146,17 +146,15 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
   PrivacyPlan asked = certified->plan;
   if (options_.spare_rounds > 0) asked.events.pop_back();
   Charge charge{asked, certified->epsilon, true, ""};
-  charge.federation = {{"study", proposed->study()},
-                       {"sites", options_.sites},
-                       {"aggregation", options_.aggregation == Aggregation::kSecure ? "secure" : "local"}};
-  if (options_.aggregation == Aggregation::kSecure) {
-    charge.federation["tolerate"] = options_.tolerate;
-    charge.federation["spare_rounds"] = options_.spare_rounds;
-  }
+  const bool secure = options_.aggregation == Aggregation::kSecure;
+  charge.federation = std::make_shared<nlohmann::json>(nlohmann::json{
+      {"study", proposed->study()}, {"sites", options_.sites}, {"aggregation", secure ? "secure" : "local"}});
+  if (secure) (*charge.federation)["tolerate"] = options_.tolerate;
+  if (secure) (*charge.federation)["spare_rounds"] = options_.spare_rounds;
   auto oracle = std::make_unique<FederatedOracle>(
       shared,
       FederatedOracle::Study{*proposed, asked, lattice_, columns_, request.privacy.adjacency, *std::move(accepted)},
-      options_);
+      options_, charge.federation);
   return ChargedOracle{std::move(charge), std::move(oracle)};
 }
 

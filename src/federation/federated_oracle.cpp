@@ -48,9 +48,15 @@ Result<std::vector<Int128>> values_of(const Stored& stored) {
 
 }  // namespace
 
-FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options)
-    : sites_(std::move(sites)), study_(std::move(study)), options_(options), meter_(study_.plan) {
-  for (const auto& [name, accept] : study_.accepts) active_.insert(name);
+FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
+                                 std::shared_ptr<nlohmann::json> told)
+    : sites_(std::move(sites)),
+      study_(std::move(study)),
+      options_(options),
+      told_(std::move(told)),
+      meter_(study_.plan) {
+  for (const auto& [name, accept] : study_.accepts) everyone_.insert(name);
+  active_ = everyone_;
 }
 
 FederatedOracle::~FederatedOracle() { sites_->finish(); }
@@ -64,12 +70,30 @@ RowsShape FederatedOracle::shape() const {
   const auto sites = static_cast<double>(active_.size());
   const bool secure = options_.aggregation == Aggregation::kSecure;
   shape.noise_factor =
+      stands_for() *
       std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
-  if (study_.adjacency != Adjacency::kReplaceOne) return shape;
-  std::size_t rows = 0;
-  for (const std::string& name : active_) rows += study_.accepts.at(name).rows();
-  shape.rows = rows;
+  if (study_.adjacency == Adjacency::kReplaceOne) shape.rows = rows_of(everyone_);
   return shape;
+}
+
+std::size_t FederatedOracle::rows_of(const std::set<std::string>& sites) const {
+  std::size_t rows = 0;
+  for (const std::string& name : sites) rows += study_.accepts.at(name).rows();
+  return rows;
+}
+
+// How many rows of all sites one row of those who are left stands for. Under add-remove-one the released count itself
+// is a total, and nothing is scaled.
+double FederatedOracle::stands_for() const {
+  const std::size_t left = study_.adjacency == Adjacency::kReplaceOne ? rows_of(active_) : 0;
+  return left == 0 ? 1.0 : static_cast<double>(rows_of(everyone_)) / static_cast<double>(left);
+}
+
+void FederatedOracle::tell_lost() {
+  nlohmann::json lost;
+  for (const std::string& name : options_.sites)
+    if (!active_.contains(name)) lost.push_back(name);
+  if (!lost.is_null()) (*told_)["lost"] = lost;
 }
 
 bool FederatedOracle::enough(std::size_t sites, bool masked) const {
@@ -127,6 +151,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
   const bool masked = options_.aggregation == Aggregation::kSecure && (ask.has_sum() || ask.has_product());
   auto known = from_journal(ask, shape);
   if (!known) return known.error();
+  tell_lost();
   if (*known) return **std::move(known);
   for (;;) {
     if (ask.number() == 0) {
@@ -139,6 +164,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
     Total total = sites_->ask(ask, shape);
     const bool everyone = total.from.size() == static_cast<std::size_t>(ask.among_size());
     active_ = total.from;
+    tell_lost();
     if (everyone || (!masked && enough(active_.size(), masked))) {
       wire::v1::Answer answer;
       answer.set_number(ask.number());
@@ -169,7 +195,7 @@ Result<Released<Matrix>> FederatedOracle::gaussian(const wire::v1::Ask& ask, con
                               shift, entries(empty)});
   if (!values) return values.error();
   return GaussianMechanism::to_matrix(
-      NoisySum::received({empty.layout, empty.rows, empty.columns, *std::move(values)}, shift), unit);
+      NoisySum::received({empty.layout, empty.rows, empty.columns, *std::move(values)}, shift), unit * stands_for());
 }
 
 Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& ask, std::size_t points,

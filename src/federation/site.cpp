@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <omp.h>
 
 #include <chrono>
 #include <thread>
@@ -141,6 +142,7 @@ class Connection {
 }  // namespace
 
 Status serve(const SiteConfig& config, const ServeOptions& options, Observer& observer) {
+  omp_set_num_threads(1);  // sums have threads of their own; what is left is too small for more
   const auto channel = dial(config);
   const auto stub = wire::v1::Coordinator::NewStub(channel);
   std::unique_ptr<SiteStudy> study;

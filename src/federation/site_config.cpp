@@ -206,15 +206,17 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   Section policy(root.table("policy"), path + ", [policy]");
   auto estimators = policy.texts("estimators");
   auto most = policy.number("most_epsilon");
+  auto most_delta = policy.number("most_delta");
   auto least = policy.number("least_noise");
   EIGENVEIL_TRY(status);
   if (!estimators) return estimators.error();
   if (!most) return most.error();
+  if (!most_delta) return most_delta.error();
   if (!least) return least.error();
   EIGENVEIL_TRY(root.finish());
   EIGENVEIL_TRY(tls.finish());
   EIGENVEIL_TRY(policy.finish());
-  config.policy = {*estimators, *most, *least};
+  config.policy = {*estimators, *most, most_delta->value_or(SitePolicy().most_delta), *least};
   config.data = near(path, config.data);
   if (!schema.empty()) config.schema = near(path, schema);
   if (!config.ledger.empty()) config.ledger = near(path, config.ledger);
@@ -255,6 +257,9 @@ Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteCo
       return budget_refused(
           fmt::format("it claims epsilon {:g}, but its plan costs {:.6g}", proposal.epsilon(), epsilon));
   }
+  if (!(proposal.delta() <= config.policy.most_delta))
+    return budget_refused(fmt::format("it asks for delta {:g}, above this site's limit of {:g} a study",
+                                      proposal.delta(), config.policy.most_delta));
   if (config.policy.most_epsilon && !(proposal.epsilon() <= *config.policy.most_epsilon))
     return budget_refused(fmt::format("it asks for epsilon {:g}, above this site's limit of {:g} a study",
                                       proposal.epsilon(), *config.policy.most_epsilon));

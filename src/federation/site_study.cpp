@@ -48,13 +48,33 @@ Result<MaskPair> keys_in(const std::string& folder) {
   return pair;
 }
 
+// `begun`: the state folder knows the study. One that only the ledger knows has lost its answers, and others in their
+// place would be a second set of answers for one charge.
 Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v1::Proposal& proposal,
-                                         const Accepted& accepted) {
+                                         const Accepted& accepted, bool begun) {
   if (config.without_ledger) return reserve_without_ledger(accepted.plan);
   auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
   if (!ledger) return ledger.error();
-  return ledger->reserve_once(config.dataset, accepted.adjacency, accepted.plan,
-                              fmt::format("study {}: {}", proposal.study(), proposal.purpose()));
+  const std::string purpose = fmt::format("study {}: {}", proposal.study(), proposal.purpose());
+  if (!begun) {
+    const auto account = ledger->show(config.dataset);
+    if (!account) return account.error();
+    for (const ReservationRecord& paid : account->reservations)
+      if (paid.purpose == purpose)
+        return budget_refused(
+            fmt::format("the ledger has paid for study {} before, but {} does not know what was answered: bring the "
+                        "folder back, or have a new study proposed",
+                        proposal.study(), config.state));
+  }
+  return ledger->reserve_once(config.dataset, accepted.adjacency, accepted.plan, purpose);
+}
+
+std::size_t stored_answers(const std::string& folder) {
+  std::size_t count = 0;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
+    if (entry.path().filename().string().starts_with("answer-")) ++count;
+  return count;
 }
 
 bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }
@@ -80,24 +100,26 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
   auto rows = bound_rows(accepted->rows, run, 0, observer);
   if (!rows) return rows.error();
   EIGENVEIL_TRY(make_folder(folder));
+  auto lock = FolderLock::take(folder);
+  if (!lock) return lock.error();
   EIGENVEIL_TRY(store(folder + "/proposal.bin", proposal));
   auto keys = keys_in(folder);
   if (!keys) return keys.error();
   observer.step("reserving budget");
-  auto reservation = pay(config, proposal, *accepted);
+  auto reservation = pay(config, proposal, *accepted, *begun);
   if (!reservation) {
     std::error_code ignored;
     if (!*begun) std::filesystem::remove(folder + "/proposal.bin", ignored);
     return reservation.error();
   }
   std::unique_ptr<SiteStudy> study(new SiteStudy(config, proposal, *std::move(accepted), *std::move(rows),
-                                                 *std::move(reservation), *std::move(keys)));
+                                                 *std::move(reservation), *std::move(keys), *std::move(lock)));
   EIGENVEIL_TRY(study->replay());
   return study;
 }
 
 SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-                     std::unique_ptr<Reservation> reservation, MaskPair keys)
+                     std::unique_ptr<Reservation> reservation, MaskPair keys, FolderLock lock)
     : config_(config),
       proposal_(std::move(proposal)),
       accepted_(std::move(accepted)),
@@ -106,7 +128,8 @@ SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Acce
       meter_(accepted_.asked),
       random_(SecureRandom::from_kernel()),
       keys_(std::move(keys)),
-      folder_(folder_of(config, proposal_.study())) {}
+      folder_(folder_of(config, proposal_.study())),
+      lock_(std::move(lock)) {}
 
 SiteStudy::~SiteStudy() = default;
 
@@ -117,7 +140,9 @@ Status SiteStudy::replay() {
   for (;;) {
     auto stored = load(file(answered_ + 1));
     if (!stored) return stored.error();
-    if (!*stored) return {};
+    if (!*stored && stored_answers(folder_) == answered_) return {};
+    if (!*stored)
+      return bad_input(fmt::format("{}: answer {} is missing, but not the later ones", folder_, answered_ + 1));
     EIGENVEIL_TRY(admit((*stored)->ask));
     if ((*stored)->ask.has_recenter()) {
       const auto recentring = from_wire((*stored)->ask.recenter());
@@ -235,7 +260,7 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
     answer.set_columns(static_cast<std::uint32_t>(noisy->columns()));
     answer.set_symmetric(noisy->layout() == PrivateSum::Layout::kSymmetric);
     answer.set_shift(noisy->shift());
-    return noisy->values();
+    return std::move(*noisy).take_values();
   };
   const Lattice& lattice = rows_.lattice();
   switch (ask.kind_case()) {

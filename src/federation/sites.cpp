@@ -15,7 +15,7 @@
 
 namespace eigenveil::federation {
 
-using Stream = grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>;
+using SiteStream = grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>;
 using Lock = std::unique_lock<std::mutex>;
 
 /// One thread a connection (`Join`), one that asks; everything they share is under `mutex_`.
@@ -55,7 +55,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
 
   int port() const { return port_; }
 
-  grpc::Status Join(grpc::ServerContext* context, Stream* stream) override {
+  grpc::Status Join(grpc::ServerContext* context, SiteStream* stream) override {
     const std::string name = peer_of(*context);
     wire::v1::FromSite hello;
     if (!stream->Read(&hello)) return grpc::Status::OK;
@@ -166,7 +166,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return names.empty() ? "" : std::string(names.front().data(), names.front().size());
   }
 
-  static grpc::Status turn_away(Stream& stream, const std::string& reason) {
+  static grpc::Status turn_away(SiteStream& stream, const std::string& reason) {
     wire::v1::ToSite message;
     message.mutable_refusal()->set_reason(reason);
     stream.Write(message);
@@ -199,7 +199,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return !stopped_ && !context.IsCancelled();
   }
 
-  void converse(const std::string& name, Site& site, const grpc::ServerContext& context, Stream& stream) {
+  void converse(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     if (!settle_proposal(name, site, context, stream)) return;
     Lock lock(mutex_);
     if (proposal_->aggregation() == wire::v1::Proposal::SECURE) {
@@ -241,7 +241,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     }
   }
 
-  bool settle_proposal(const std::string& name, Site& site, const grpc::ServerContext& context, Stream& stream) {
+  bool settle_proposal(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     Lock lock(mutex_);
     if (!wait(lock, context, [&] { return proposal_.has_value(); })) return false;
     wire::v1::ToSite message;
@@ -277,7 +277,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
 
   // One answer at a time is read, so that there is one copy beside the total.
   bool receive(const std::string& name, Site& site, const wire::v1::Ask& ask, const AnswerShape& shape,
-               Stream& stream) {
+               SiteStream& stream) {
     wire::v1::FromSite message;
     if (!stream.Read(&message)) return false;
     if (message.has_refusal()) return lose_for(name, site, said_no(message.refusal()));

@@ -1,6 +1,9 @@
 #include "eigenveil/federation/stored.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -41,6 +44,16 @@ Status make_folder(const std::string& path) {
   if (fs::create_directories(path, failure)) fs::permissions(path, fs::perms::owner_all, failure);
   if (!failure && fs::is_directory(path, failure)) return {};
   return bad_input(fmt::format("{}: the folder cannot be made: {}", path, failure.message()));
+}
+
+Result<FolderLock> FolderLock::take(const std::string& folder) {
+  FolderLock lock(::open((folder + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (lock.descriptor_ >= 0 && ::flock(lock.descriptor_, LOCK_EX | LOCK_NB) == 0) return lock;
+  return bad_input(fmt::format("{}: another process uses this folder", folder));
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status store(const std::string& path, const wire::v1::Ask& ask, const wire::v1::Answer& answer,

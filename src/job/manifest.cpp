@@ -89,7 +89,7 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"ledger", {{"used", privacy.use_ledger}}},
   };
   // The name of a data set is the analyst's own; the path of a file is nobody else's business.
-  if (!charge.federation.is_null()) manifest["federation"] = charge.federation;
+  if (charge.federation) manifest["federation"] = *charge.federation;
   if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
   manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
   if (privacy.calibration == Calibration::kPaper) {

@@ -72,8 +72,8 @@ Status admit(Account& account, const PrivacyPlan& plan) {
 // `db` is empty for a plan that no ledger charges.
 class PlanReservation final : public Reservation {
  public:
-  PlanReservation(PrivacyPlan plan, std::shared_ptr<Database> db, std::int64_t id)
-      : plan_(std::move(plan)), db_(std::move(db)), id_(id) {}
+  PlanReservation(PrivacyPlan plan, std::shared_ptr<Database> db, std::int64_t id, bool answered = false)
+      : plan_(std::move(plan)), db_(std::move(db)), id_(id), answered_(answered) {}
   const PrivacyPlan& plan() const override { return plan_; }
   bool in_ledger() const override { return db_ != nullptr; }
   Status begin_answering() override { return settle("answered"); }
@@ -84,7 +84,7 @@ class PlanReservation final : public Reservation {
   Status settle(const std::string& state) {
     if (std::exchange(settled_, true))
       return internal_error("A reservation answers for one oracle only; this one was begun or closed before");
-    if (!in_ledger()) return {};
+    if (!in_ledger() || answered_) return {};
     Transaction transaction(*db_);
     EIGENVEIL_TRY(transaction.begin());
     EIGENVEIL_TRY(Statement(*db_, "UPDATE reservation SET state = ? WHERE id = ?", state, id_).finish());
@@ -95,6 +95,7 @@ class PlanReservation final : public Reservation {
   PrivacyPlan plan_;
   std::shared_ptr<Database> db_;
   std::int64_t id_;
+  bool answered_;  // recorded as such by a process that was before this one
   bool settled_ = false;
 };
 
@@ -218,7 +219,8 @@ Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, 
       const bool open = paid.state == ReservationState::kReserved || paid.state == ReservationState::kAnswered;
       if (!open || paid.plan.events != plan.events)
         return budget_refused(fmt::format("The ledger has closed '{}', or charged it for another plan", purpose));
-      return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, paid.id));
+      return std::unique_ptr<Reservation>(
+          std::make_unique<PlanReservation>(plan, db_, paid.id, paid.state == ReservationState::kAnswered));
     }
   EIGENVEIL_TRY(admit(*account, plan));
   const auto id = insert_reservation(*db_, *account, plan, purpose);

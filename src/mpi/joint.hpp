@@ -2,7 +2,7 @@
 
 #include "eigenveil/mpi/mpi.hpp"
 #include "eigenveil/wire/convert.hpp"
-#include "wire.pb.h"
+#include "ranks.pb.h"
 
 namespace eigenveil::mpi {
 

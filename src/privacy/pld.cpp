@@ -17,7 +17,7 @@ using loss::Direction;
 using loss::Grid;
 using loss::Source;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kFineStep = 0.02;       // of the root mean square scale of the events
 constexpr double kCoarseStep = 0.05;     // when the fine one needs too many points
 constexpr double kFewPoints = 65536;     // what the fine step may cost
@@ -202,16 +202,16 @@ double tilt_for_epsilon(const Job& job, double start, double epsilon, double log
                    [&](double theta) { return log_bound(job, theta, log_delta) - theta * epsilon; });
 }
 double tilt_for_delta(const Job& job, double start, double log_delta) {
-  return best_tilt(start, -kInfinity,
+  return best_tilt(start, -kInfinite,
                    [&](double theta) { return (log_bound(job, theta, log_delta) - log_delta) / theta; });
 }
 
 double epsilon_one_way(const std::vector<Source>& sources, Direction direction, double log_delta) {
   const Job job(sources, direction);
-  if (!std::isfinite(job.total_scale)) return kInfinity;
+  if (!std::isfinite(job.total_scale)) return kInfinite;
   const double theta = tilt_for_delta(job, job.first_tilt(), log_delta);
-  const auto first = compose_within_budget(job, theta, log_delta, kInfinity);
-  if (!first) return kInfinity;
+  const auto first = compose_within_budget(job, theta, log_delta, kInfinite);
+  if (!first) return kInfinite;
   const double rough = first->epsilon(log_delta);
   if (!(rough > 0 && std::isfinite(rough))) return rough;
   // Once more if the tilt was not the one for this epsilon, or if epsilon is so few grid steps that linear
@@ -235,7 +235,7 @@ double log_delta_one_way(const std::vector<Source>& sources, Direction direction
     theta = tilt_for_epsilon(job, theta, epsilon, estimate);
     estimate = std::min(0.0, log_bound(job, theta, estimate) - theta * epsilon) - 12;
   }
-  const auto composed = compose_within_budget(job, theta, estimate, epsilon > 0 ? epsilon / 200 : kInfinity);
+  const auto composed = compose_within_budget(job, theta, estimate, epsilon > 0 ? epsilon / 200 : kInfinite);
   return composed ? composed->log_delta(epsilon) : 0;
 }
 
@@ -244,7 +244,7 @@ double largest_loss(const std::vector<Source>& sources) {
   double sum = 0;
   for (const Source& source : sources) {
     const auto* pure = std::get_if<PureEvent>(&source.mechanism);
-    if (pure == nullptr) return kInfinity;
+    if (pure == nullptr) return kInfinite;
     sum += source.count * pure->epsilon;
   }
   return sum * (1 + 1e-15 * static_cast<double>(sources.size()));
@@ -264,15 +264,15 @@ double worse(double a, double b, double worst) { return std::isnan(a) || std::is
 double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   const auto sources = merge(events);
   if (sources.empty()) return 0;
-  double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinity);
-  if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinity);
+  double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
+  if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
   return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
 }
 
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {
   const auto sources = merge(events);
-  if (sources.empty() || epsilon >= largest_loss(sources)) return -kInfinity;
-  double log_delta = worse(-kInfinity, log_delta_one_way(sources, Direction::kRemove, epsilon), 0);
+  if (sources.empty() || epsilon >= largest_loss(sources)) return -kInfinite;
+  double log_delta = worse(-kInfinite, log_delta_one_way(sources, Direction::kRemove, epsilon), 0);
   if (!symmetric(sources)) log_delta = worse(log_delta, log_delta_one_way(sources, Direction::kAdd, epsilon), 0);
   return std::min(log_delta, 0.0);
 }

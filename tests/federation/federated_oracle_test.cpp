@@ -1,8 +1,9 @@
 // Sums over sites are the sums over all rows, integer for integer, and their noise is what was planned.
 #include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "eigenveil/privacy/noisy_histogram.hpp"
-#include "tests/federation/federation.hpp"
+#include "tests/support/federation.hpp"
 #include "tests/support/fit.hpp"
 
 #include <fmt/format.h>

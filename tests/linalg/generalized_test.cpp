@@ -116,14 +116,14 @@ TEST(TopEigenpairs, OfALowRankMatrixHaveSmallResiduals) {
   Vector v = Vector::Zero(500);
   v.head(5).setOnes();
   for (const double c : {1.0, 0.9973})
-  for (const std::size_t k : {1, 2, 5}) {
-    const Matrix S = c * v * v.transpose();
-    const auto pairs = top_eigenpairs(S, k);
-    ASSERT_TRUE(pairs.ok());
-    EXPECT_NEAR(pairs->values[0], 5 * c, 1e-9);
-    EXPECT_LT((S * pairs->vectors - pairs->vectors * pairs->values.asDiagonal()).norm(), 1e-9);
-    EXPECT_LT((pairs->vectors.transpose() * pairs->vectors - Matrix::Identity(k, k)).norm(), 1e-9);
-  }
+    for (const std::size_t k : {1, 2, 5}) {
+      const Matrix S = c * v * v.transpose();
+      const auto pairs = top_eigenpairs(S, k);
+      ASSERT_TRUE(pairs.ok());
+      EXPECT_NEAR(pairs->values[0], 5 * c, 1e-9);
+      EXPECT_LT((S * pairs->vectors - pairs->vectors * pairs->values.asDiagonal()).norm(), 1e-9);
+      EXPECT_LT((pairs->vectors.transpose() * pairs->vectors - Matrix::Identity(k, k)).norm(), 1e-9);
+    }
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ inline const std::vector<Example>& from_site_examples() {
       {"from-accept", R"(accept { study: "ff" rows: 5000000000 columns: 7
          mask_key { site: "a" x25519: "k" signature: "s" certificate: "PEM" } })"},
       {"from-refusal", R"(refusal { reason: "too much epsilon" })"},
+      {"from-refusal-code", R"(refusal { reason: "too much epsilon" code: 4 })"},
       {"from-answer", R"(answer { study: "ff" number: 3 rows: 2 columns: 2 symmetric: true shift: -3 entries: 3 })"},
       {"from-part", R"(part { values: "0123456789abcde\377" })"}};
   return examples;

@@ -7,7 +7,7 @@ namespace eigenveil::federation {
 
 /// Answers are totals over sites. Each is written to the journal before it is used, and a journal answers instead of
 /// the sites as far as it goes: the estimator is a public program of released totals, so a restart ends as one run
-/// would.
+/// would. When a site is lost, totals of the others stand for all: they are scaled by the public numbers of rows.
 class FederatedOracle final : public Oracle {
  public:
   struct Study {
@@ -18,7 +18,9 @@ class FederatedOracle final : public Oracle {
     Adjacency adjacency;
     std::map<std::string, wire::v1::Accept> accepts;
   };
-  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options);
+  /// `told` is what the release says of the sites; who was lost is added to it.
+  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
+                  std::shared_ptr<nlohmann::json> told);
   ~FederatedOracle() override;
 
   RowsShape shape() const override;
@@ -37,6 +39,9 @@ class FederatedOracle final : public Oracle {
   Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
   Result<Released<Matrix>> gaussian(const wire::v1::Ask& ask, const PrivateSum& empty, Sensitivity moved, double unit);
   Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
+  std::size_t rows_of(const std::set<std::string>& sites) const;
+  double stands_for() const;
+  void tell_lost();
   bool enough(std::size_t sites, bool masked) const;
   Error too_few(const std::string& label) const;
   std::string file(const char* what, std::uint32_t number) const;
@@ -44,6 +49,8 @@ class FederatedOracle final : public Oracle {
   std::shared_ptr<Sites> sites_;
   Study study_;
   CoordinatorOptions options_;
+  std::shared_ptr<nlohmann::json> told_;
+  std::set<std::string> everyone_;  // who accepted
   Meter meter_;
   std::set<std::string> active_;
   std::uint32_t number_ = 0;

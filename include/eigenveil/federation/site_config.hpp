@@ -19,6 +19,7 @@ struct Identity {
 struct SitePolicy {
   std::vector<std::string> estimators;  ///< empty: all
   std::optional<double> most_epsilon;   ///< of one study
+  double most_delta = 1e-5;             ///< of one study: a large delta would make any epsilon look small
   std::optional<double> least_noise;    ///< of any answer, in multiples of what one row can change
 };
 

@@ -41,7 +41,7 @@ class SiteStudy {
 
  private:
   SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-            std::unique_ptr<Reservation> reservation, MaskPair keys);
+            std::unique_ptr<Reservation> reservation, MaskPair keys, FolderLock lock);
   Status replay();
   Status check_number(const wire::v1::Ask& ask) const;
   Status admit(const wire::v1::Ask& ask);
@@ -63,6 +63,7 @@ class SiteStudy {
   MaskPair keys_;
   std::vector<std::pair<std::string, Mask>> masks_;
   std::string folder_;
+  FolderLock lock_;
   std::uint32_t answered_ = 0;  // the last number that is on disk
   std::uint32_t spares_used_ = 0;
   bool answering_ = false;

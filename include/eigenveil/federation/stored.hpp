@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "eigenveil/base/types.hpp"
 #include "wire.pb.h"
@@ -18,6 +19,19 @@ struct Stored {
 
 /// Makes a folder (0700) and those above it.
 Status make_folder(const std::string& path);
+
+/// Held by one process at a time, and let go when it ends, however it ends.
+class FolderLock {
+ public:
+  static Result<FolderLock> take(const std::string& folder);
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock();
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
 
 /// Durable before it returns.
 Status store(const std::string& path, const wire::v1::Ask& ask, const wire::v1::Answer& answer,

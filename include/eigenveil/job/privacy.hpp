@@ -29,9 +29,9 @@ struct PrivacyOptions {
 struct Charge {
   PrivacyPlan plan;
   double certified_epsilon;
-  bool secure;                     ///< false when the noise is seeded
-  std::string dataset;             ///< the ledger's name for the data; empty without a ledger
-  nlohmann::json federation = {};  ///< who holds the rows and how they are added up, if there are several
+  bool secure;                                      ///< false when the noise is seeded
+  std::string dataset;                              ///< the ledger's name for the data; empty without a ledger
+  std::shared_ptr<nlohmann::json> federation = {};  ///< who holds the rows, if several do; complete after the fit
 };
 
 /// A plan that has been charged and the oracle that will answer it.

@@ -46,6 +46,7 @@ class NoisySum {
   std::size_t columns() const { return sum_.columns; }
   int shift() const { return shift_; }  ///< of its NoiseScale
   const std::vector<Int128>& values() const { return sum_.values; }
+  std::vector<Int128> take_values() && { return std::move(sum_.values); }
 
   /// What others noised and sent, added up.
   static NoisySum received(PrivateSum total, int shift) { return {std::move(total), shift}; }

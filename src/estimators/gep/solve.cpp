@@ -66,8 +66,8 @@ Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> gi
 std::vector<std::string> notes_of(const Ridged& ridged, bool given) {
   std::vector<std::string> notes;
   if (ridged.kept < 0.5)
-    notes.push_back(
-        fmt::format("The entries of B off its diagonal are mostly noise: {:.0f}% of them was kept.", 100 * ridged.kept));
+    notes.push_back(fmt::format("The entries of B off its diagonal are mostly noise: {:.0f}% of them was kept.",
+                                100 * ridged.kept));
   if (!(ridged.ridge > 0)) return notes;
   if (given)
     notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge));

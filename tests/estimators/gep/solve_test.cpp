@@ -62,8 +62,8 @@ TEST(SolvePair, AnIndefiniteBGetsARidgeAndSaysSo) {
   EXPECT_THAT(refused.error().message, HasSubstr("--ridge"));
 }
 
-// What noise hides is not inverted: independent columns whose released covariances are noise alone are solved as if they
-// were known to be independent, and covariances above the noise are used.
+// What noise hides is not inverted: independent columns whose released covariances are noise alone are solved as if
+// they were known to be independent, and covariances above the noise are used.
 TEST(SolvePair, CovariancesShrinkByTheShareThatNoiseHas) {
   std::mt19937_64 random(3);
   const auto cosine = [&](const Matrix& B, double sigma) {

@@ -16,9 +16,9 @@ struct NoisyPair {
 };
 
 /// Solves what was released: post-processing.
-/// B is shrunk first, by the share of its entries that noise accounts for (James and Stein). The ridge `auto` then lifts
-/// its smallest eigenvalue to what noise typically moves it by and no further. A B well above its noise stays as it is.
-/// With a sparsity: the truncated flow from `options.start`, then an exact solve over the columns it kept.
+/// B is shrunk first, by the share of its entries that noise accounts for (James and Stein). The ridge `auto` then
+/// lifts its smallest eigenvalue to what noise typically moves it by and no further. A B well above its noise stays as
+/// it is. With a sparsity: the truncated flow from `options.start`, then an exact solve over the columns it kept.
 Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options);
 
 /// The start of the truncated flow that a convex relaxation gives: its K leading vectors. At most 300 columns.

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <gtest/gtest.h>
+#include <fmt/format.h>
 
+#include <stdexcept>
 #include <thread>
 
 #include "eigenveil/federation/certificates.hpp"
@@ -11,30 +12,38 @@
 
 namespace eigenveil::test {
 
-/// An authority, a coordinator and sites with certificates, made once for a test program.
+/// An authority for a test program, and certificates as they are asked for.
 class Certificates {
  public:
-  static const Certificates& shared() {
-    static const Certificates one;
+  static Certificates& shared() {
+    static Certificates one;
     return one;
   }
-  federation::Identity identity(const std::string& name) const {
+  federation::Identity identity(const std::string& name) {
     const std::string base = folder_.file("ca/");
+    if (!std::filesystem::exists(base + name + ".crt"))
+      need(federation::issue_certificate(folder_.file("ca"), name, {}, 2));
     auto identity = federation::Identity::read(base + "ca.crt", base + name + ".crt", base + name + ".key");
-    EXPECT_TRUE(identity.ok()) << (identity.ok() ? "" : identity.error().message);
+    if (!identity) throw std::runtime_error(identity.error().message);
     return *std::move(identity);
   }
   static std::string site(std::size_t i) { return "site-" + std::to_string(i); }
 
  private:
-  Certificates() {
-    EXPECT_TRUE(federation::make_authority(folder_.file("ca"), "test", 2).ok());
-    EXPECT_TRUE(federation::issue_certificate(folder_.file("ca"), "coordinator", {}, 2).ok());
-    for (std::size_t i = 0; i < 8; ++i)
-      EXPECT_TRUE(federation::issue_certificate(folder_.file("ca"), site(i), {}, 2).ok());
+  Certificates() { need(federation::make_authority(folder_.file("ca"), "test", 2)); }
+  static void need(const Status& status) {
+    if (!status) throw std::runtime_error(status.error().message);
   }
   TempDir folder_;
 };
+
+/// A line of numbers that read as they are.
+template <class Row>
+std::string csv_line(const Row& row) {
+  std::string line;
+  for (const double value : row) line += fmt::format("{}{}", line.empty() ? "" : ",", value);
+  return line;
+}
 
 /// Sites in threads of this process, each with a share of the rows of a CSV file, that dial a coordinator.
 class TestSites {
@@ -45,6 +54,7 @@ class TestSites {
       std::ofstream out(folder_.file(Certificates::site(i) + ".csv"));
       out << header << "\n";
       for (std::size_t row = i; row < lines.size(); row += n) out << lines[row] << "\n";
+      out.close();
       federation::SiteConfig config;
       config.coordinator_name = "coordinator";
       config.identity = Certificates::shared().identity(Certificates::site(i));

@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+#ifdef EIGENVEIL_ENGINES
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "eigenveil/federation/certificates.hpp"
+#include "eigenveil/federation/coordinator.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+#endif
+
+namespace eigenveil::app {
+#ifdef EIGENVEIL_ENGINES
+namespace {
+
+constexpr const char* kFolder = "/usr/share/datasets/fashion-mnist";
+constexpr std::size_t kPixels = 784;
+constexpr std::size_t kSites = 4;
+constexpr const char* kNames[kSites] = {"north", "east", "south", "west"};
+
+/// A program of ours that runs beside this one; what it prints goes to a file. Killed if it is still there at the end.
+class SiteProcess {
+ public:
+  SiteProcess(const std::string& config, const std::string& log) {
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    const int out = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    ::execl("/proc/self/exe", "eigenveil", "site", "serve", "--config", config.c_str(), "--approve", "policy", "--once",
+            "--threads", "1", static_cast<char*>(nullptr));
+    ::_exit(127);
+  }
+  SiteProcess(const SiteProcess&) = delete;
+  SiteProcess& operator=(const SiteProcess&) = delete;
+  ~SiteProcess() {
+    if (pid_ > 0) ::kill(pid_, SIGTERM);
+    wait();
+  }
+  void wait() {
+    if (pid_ > 0) ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+void append_big_endian(std::string& bytes, std::size_t value) {
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
+}
+
+// The ten classes go round among the sites, so each has other clothes: an IDX file a site.
+Status split_by_class(const std::string& folder) {
+  auto images = open_source(fmt::format("{}/train-images-idx3-ubyte.gz", kFolder), {});
+  if (!images) return images.error();
+  auto labels = open_source(fmt::format("{}/train-labels-idx1-ubyte.gz", kFolder), {});
+  if (!labels) return labels.error();
+  std::vector<std::string> pixels(kSites);
+  RawBatch image;
+  RawBatch label;
+  for (;;) {
+    EIGENVEIL_TRY((*images)->next(image, 1000));
+    EIGENVEIL_TRY((*labels)->next(label, 1000));
+    if (image.rows != label.rows) return bad_input("Fashion-MNIST has images without labels");
+    if (image.rows == 0) break;
+    for (std::size_t i = 0; i < image.rows; ++i) {
+      std::string& to = pixels[static_cast<std::size_t>(label.values[i]) % kSites];
+      for (std::size_t j = 0; j < kPixels; ++j) to += static_cast<char>(image.values[i * kPixels + j]);
+    }
+  }
+  for (std::size_t s = 0; s < kSites; ++s) {
+    std::string header("\0\0\x08\x02", 4);  // unsigned bytes, two dimensions
+    append_big_endian(header, pixels[s].size() / kPixels);
+    append_big_endian(header, kPixels);
+    std::ofstream out(fmt::format("{}/{}.idx", folder, kNames[s]), std::ios::binary);
+    out << header << pixels[s];
+    if (!out.flush()) return bad_input(fmt::format("{}: cannot write the sites' rows", folder));
+  }
+  return {};
+}
+
+Status prepare(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  const std::string marker = folder + "/.eigenveil-demo";
+  if (fs::exists(folder) && !fs::is_empty(folder, failure) && !fs::exists(marker))
+    return usage_error(fmt::format("{} has something else in it: give --folder a new one", folder));
+  fs::remove_all(folder, failure);
+  fs::create_directories(folder, failure);
+  std::ofstream(marker) << "made by eigenveil demo federation\n";
+  if (failure) return usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message()));
+  EIGENVEIL_TRY(split_by_class(folder));
+  EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", 1));
+  EIGENVEIL_TRY(federation::issue_certificate(folder + "/ca", "coordinator", {}, 1));
+  for (const std::string name : kNames) {
+    EIGENVEIL_TRY(federation::issue_certificate(folder + "/ca", name, {}, 1));
+    auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name));
+    if (!ledger) return ledger.error();
+    EIGENVEIL_TRY(ledger->create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}, .unit = "image"}));
+  }
+  return {};
+}
+
+void write_config(const std::string& folder, const std::string& name, int port) {
+  std::ofstream(fmt::format("{}/{}.toml", folder, name)) << fmt::format(
+      "coordinator = \"127.0.0.1:{}\"\ncoordinator_name = \"coordinator\"\ndata = \"{}.idx\"\n"
+      "ledger = \"{}.db\"\ndataset = \"images\"\nstate = \"state-{}\"\n\n[tls]\n"
+      "authority = \"ca/ca.crt\"\ncertificate = \"ca/{}.crt\"\nkey = \"ca/{}.key\"\n\n[policy]\n"
+      "estimators = [\"pca\"]\nmost_epsilon = 1\n",
+      port, name, name, name, name, name);
+}
+
+PcaJob job_for(const std::string& folder, const std::string& name) {
+  PcaJob job{.rows = {},
+             .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
+             .run = {},
+             .components = 10,
+             .report_options = {ReportOptions::ImageShape{28, 28}}};
+  job.out = fmt::format("{}/{}.npz", folder, name);
+  job.report = fmt::format("{}/{}.html", folder, name);
+  job.rows.ranges = {"0:255"};
+  job.rows.center = Center::kPrivate;
+  job.rows.row_bound = *RowBound::of(20);
+  return job;
+}
+
+Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation aggregation, const std::string& name,
+                             bool quiet) {
+  std::vector<std::unique_ptr<SiteProcess>> sites;
+  federation::CoordinatorOptions options;
+  const std::string ca = folder + "/ca/";
+  auto identity = federation::Identity::read(ca + "ca.crt", ca + "coordinator.crt", ca + "coordinator.key");
+  if (!identity) return identity.error();
+  options.identity = *std::move(identity);
+  options.listen = "127.0.0.1:0";
+  options.sites = {std::begin(kNames), std::end(kNames)};
+  options.aggregation = aggregation;
+  options.journal = folder + "/" + name + "-journal";
+  options.estimator = "pca";
+  options.patience_seconds = 120;
+  options.say = [&](const std::string& line) {
+    const std::size_t at = line.find("port ");
+    if (at == std::string::npos || !sites.empty()) return;
+    for (const std::string site : kNames) {
+      write_config(folder, site, std::atoi(line.c_str() + at + 5));
+      sites.push_back(std::make_unique<SiteProcess>(fmt::format("{}/{}.toml", folder, site),
+                                                    fmt::format("{}/{}.log", folder, site)));
+    }
+  };
+  auto engine = federation::federated_engine(options);
+  if (!engine) return engine.error();
+  PcaJob job = job_for(folder, name);
+  job.rows.source.columns = {fmt::format("1-{}", kPixels)};
+  job.run.engine = *std::move(engine);
+  Terminal terminal(quiet);
+  auto outcome = run_pca(job, terminal);
+  for (auto& site : sites) site->wait();
+  return outcome;
+}
+
+// Share of the images' variance in the span of the components. Not private: the demonstration owns these images.
+Result<double> captured(const Model& model, const Matrix& covariance) {
+  const Matrix V = model.array("components")->transpose();
+  return (V.transpose() * covariance * V).trace() / covariance.trace();
+}
+
+Result<Matrix> covariance_of(const std::string& images) {
+  RowOptions rows;
+  rows.data = images;
+  rows.ranges = {"0:255"};
+  Observer silent;
+  auto bounded = bound_rows(rows, {}, 0, silent);
+  if (!bounded) return bounded.error();
+  const PrivacyPlan plan{{{"sum", GaussianEvent{INFINITY}, 1}, {"gram", GaussianEvent{INFINITY}, 1}}};
+  const auto n = static_cast<double>(bounded->rows());
+  LocalOracle oracle(*std::move(bounded), Adjacency::kReplaceOne, reserve_without_ledger(plan),
+                     SecureRandom::from_kernel());
+  const auto sum = oracle.ask("sum", ClassSums{1}, INFINITY);
+  if (!sum) return sum.error();
+  const auto gram = oracle.ask("gram", Gram{}, INFINITY);
+  if (!gram) return gram.error();
+  const Vector mean = (*sum)->col(0) / n;
+  return Matrix(**gram / n - mean * mean.transpose());
+}
+
+void show_sites(const std::string& folder) {
+  for (const std::string name : kNames) {
+    std::ifstream log(fmt::format("{}/{}.log", folder, name));
+    fmt::print("Site '{}'\n", name);
+    for (std::string line; std::getline(log, line);)
+      if (line.starts_with("  Answer") || line.starts_with("  Costs") || line.starts_with("Answered") ||
+          line.find("finished") != std::string::npos)
+        fmt::print("  {}\n", line.substr(line.find_first_not_of(' ')));
+    if (auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name)))
+      if (const auto status = ledger->show("images"))
+        fmt::print("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
+                   status->budget.limit->epsilon.value(), status->reservations.size());
+  }
+}
+
+int run_demo(const std::string& folder, bool quiet) {
+  const std::string images = fmt::format("{}/train-images-idx3-ubyte.gz", kFolder);
+  if (!std::filesystem::exists(images))
+    return fail(
+        bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
+  if (!quiet)
+    fmt::print(stderr,
+               "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
+               "coordinator, who "
+               "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
+  if (const auto ready = prepare(folder); !ready) return fail(ready.error());
+  const auto covariance = covariance_of(images);
+  if (!covariance) return fail(covariance.error());
+  struct Line {
+    const char* what;
+    double share;
+  };
+  std::vector<Line> lines;
+  for (const auto& [aggregation, name, what] :
+       {std::tuple{federation::Aggregation::kLocal, "local", "four sites, each with the full noise (local)"},
+        std::tuple{federation::Aggregation::kSecure, "secure", "four sites, masked shares of the noise (secure)"}}) {
+    const auto outcome = run_study(folder, aggregation, name, quiet);
+    if (!outcome) return fail(outcome.error());
+    lines.push_back({what, *captured(outcome->model, *covariance)});
+    fmt::print("{}\n", what);
+    show_sites(folder);
+    fmt::print("\n");
+  }
+  PcaJob central = job_for(folder, "central");
+  central.rows.data = images;
+  central.privacy.use_ledger = false;
+  auto outcome = [&] {
+    Terminal terminal(quiet);
+    return run_pca(central, terminal);
+  }();
+  if (!outcome) return fail(outcome.error());
+  lines.push_back({"all images in one place (central)", *captured(outcome->model, *covariance)});
+  const auto exact = top_eigenpairs(*covariance, 10);
+  if (!exact) return fail(exact.error());
+  lines.push_back({"without privacy", exact->values.sum() / covariance->trace()});
+  fmt::print("Share of the variance that 10 released components capture:\n");
+  for (const Line& line : lines) fmt::print("  {:<50} {:.4f}\n", line.what, line.share);
+  fmt::print("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
+  return 0;
+}
+
+}  // namespace
+
+Command demo_federation_command(CLI::App& demo) {
+  auto* app = demo.add_subcommand("federation", "Private PCA of images that four sites hold, compared with one place");
+  auto flags = std::make_shared<std::pair<std::string, bool>>("eigenveil-demo-federation", false);
+  app->add_option("--folder", flags->first, "Where everything goes; an earlier demonstration there is replaced")
+      ->capture_default_str();
+  app->add_flag("--quiet", flags->second, "No progress on stderr");
+  return {app, [flags] { return run_demo(flags->first, flags->second); }};
+}
+#else
+Command demo_federation_command(CLI::App& demo) {
+  auto* app = demo.add_subcommand("federation", "Private PCA of images that four sites hold (not in this build)");
+  return {app, [] { return fail(usage_error(kNoEngines)); }};
+}
+#endif
+
+}  // namespace eigenveil::app

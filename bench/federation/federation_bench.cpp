@@ -1,0 +1,200 @@
+// What a federation costs: error against the number of sites, and time and memory of a round over loopback.
+// Usage: bench_federation [error] [throughput] [--seeds N] [--out FOLDER]; no names: both
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+#include "../accuracy/accuracy.hpp"
+#include "eigenveil/estimators/pca/method.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+#include "tests/support/federation.hpp"
+#include "tests/support/fit.hpp"
+
+namespace eigenveil::bench {
+namespace {
+
+using federation::Aggregation;
+using test::TestSites;
+
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+
+std::string header(Eigen::Index columns) {
+  std::string text;
+  for (Eigen::Index j = 0; j < columns; ++j) text += fmt::format("{}c{}", j == 0 ? "" : ",", j);
+  return text;
+}
+
+RowOptions rows_of(Eigen::Index columns, double radius) {
+  RowOptions options;
+  for (Eigen::Index j = 0; j < columns; ++j) options.source.columns.push_back(fmt::format("c{}", j));
+  options.row_bound = *RowBound::of(radius);
+  options.center = Center::kNone;
+  return options;
+}
+
+ChargedOracle charge(const federation::CoordinatorOptions& options, Eigen::Index columns, double radius,
+                     const PrivacyPlan& plan) {
+  const auto engine = must(federation::federated_engine(options));
+  const RowOptions rows = rows_of(columns, radius);
+  Observer silent;
+  auto held = must(engine->hold(rows, must(open_data(rows)), RunOptions(), 0, silent));
+  PrivacyOptions privacy{*Epsilon::of(1), *Delta::of(1e-6)};
+  privacy.calibration = Calibration::kPaper;  // the plan as it is
+  const ChargeRequest request{plan, privacy, RunOptions(), "", "benchmark"};
+  return must(held->charge(request, silent));
+}
+
+// Rows of known components, kept by N sites; the same plan at one place, with local and with secure aggregation.
+void error(const Setting& setting) {
+  constexpr Eigen::Index n = 20000;
+  constexpr Eigen::Index d = 50;
+  Table table(
+      "federation",
+      fmt::format("Federated PCA, n = {}, d = {}, k = 1, gap 5, epsilon 1, delta 1e-6, mean of {} seeds: sin^2, and "
+                  "the variance of the noise in a Gram entry over the central one",
+                  n, d, setting.seeds),
+      {"sites", "noise local", "noise secure", "gram central", "gram local", "gram secure", "sparse central",
+       "sparse local", "sparse secure"});
+  LineChart chart{"Error against the number of sites", "sites", "sin^2", {}};
+  PowerOptions power;
+  const Budget spent = budget(1, 1e-6);
+  const PcaProgram gram{PcaMethod::kGram, {1, {}, {}}, power, {}};
+  const PcaProgram sparse{PcaMethod::kSparsePower, {1, {}, std::size_t{10}}, power, {}};
+  std::map<std::string, std::vector<std::pair<double, double>>> curves;
+  for (const std::size_t sites : {1, 2, 4, 8}) {
+    std::map<std::string, double> mean;
+    for (int seed = 0; seed < setting.seeds; ++seed) {
+      std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+      for (const bool few : {false, true}) {
+        Vector truth = Vector::Zero(d);
+        RowMajorMatrix rows = test::gapped_rows(random, n, d, 5, truth);
+        if (few) {  // the same strength along ten columns
+          truth.setZero();
+          for (Eigen::Index j = 0; j < 10; ++j) truth[5 * j] = 1 / std::sqrt(10.0);
+          const double s = 1 / (5.0 + static_cast<double>(d) - 1);
+          rows = std::sqrt(s) * test::normal_matrix(random, n, d);
+          rows += std::sqrt(4 * s) * test::normal_matrix(random, n, 1).col(0) * truth.transpose();
+        }
+        std::vector<std::string> text;
+        for (Eigen::Index i = 0; i < n; ++i) text.push_back(test::csv_line(rows.row(i)));
+        const PcaProgram& program = few ? sparse : gram;
+        const PrivacyPlan planned = must(plan(program, spent));
+        const auto add = [&](const std::string& name, Oracle& oracle) {
+          const Matrix V = must(fit(program, spent, oracle, planned)).pca.components;
+          mean[name] += test::sin_squared(truth, V) / setting.seeds;
+        };
+        const std::string method = few ? "sparse " : "gram ";
+        auto central = test::oracle_over(rows, 1.5, planned, static_cast<std::uint64_t>(seed));
+        add(method + "central", central);
+        for (const auto& [aggregation, name] :
+             {std::pair{Aggregation::kLocal, "local"}, std::pair{Aggregation::kSecure, "secure"}}) {
+          if (sites == 1 && aggregation == Aggregation::kSecure) continue;  // nobody to hide among
+          TestSites holders(sites, header(d), text);
+          auto charged = charge(holders.coordinator(aggregation, "pca"), d, 1.5, planned);
+          if (few) {
+            add(method + name, *charged.oracle);
+            continue;
+          }
+          // The same answer serves the fit and the measurement of its noise.
+          const double mu = std::get<GaussianEvent>(planned.events[0].mechanism).mu;
+          const Matrix noisy = *must(charged.oracle->ask(planned.events[0].label, Gram{}, mu));
+          auto silent = test::oracle_over(rows, 1.5, test::without_noise(planned), 0);
+          const Matrix noise = noisy - **silent.ask(planned.events[0].label, Gram{}, test::kNoNoise);
+          double square = 0;
+          for (Eigen::Index j = 0; j < d; ++j) square += noise.col(j).tail(d - 1 - j).squaredNorm();
+          const double sigma = silent.noise_of(Gram{}, mu);
+          mean[std::string("noise ") + name] +=
+              square / (static_cast<double>(d * (d - 1)) / 2) / (sigma * sigma) / setting.seeds;
+          const Matrix V = must(top_eigenpairs(noisy, 1)).vectors;
+          mean[method + name] += test::sin_squared(truth, V) / setting.seeds;
+        }
+      }
+    }
+    std::vector<std::string> cells = {std::to_string(sites)};
+    for (const char* name : {"noise local", "noise secure", "gram central", "gram local", "gram secure",
+                             "sparse central", "sparse local", "sparse secure"}) {
+      cells.push_back(mean.contains(name) ? number(mean[name]) : "-");
+      if (mean.contains(name) && !std::string_view(name).starts_with("noise"))
+        curves[name].emplace_back(static_cast<double>(sites), mean[name]);
+    }
+    table.add(cells);
+  }
+  for (auto& [name, points] : curves) chart.lines.push_back({name, points});
+  table.finish(setting, {chart});
+}
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+long resident_kilobytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// Few rows, so that a round is all protocol: messages, TLS, durable answers, journal.
+void throughput() {
+  std::mt19937_64 random(1);
+  fmt::print("\n| a round | sites | milliseconds |\n| --- | --- | --- |\n");
+  for (const auto& [sites, aggregation, name] :
+       {std::tuple{std::size_t{4}, Aggregation::kLocal, "Apply, d = 1000, k = 10, local"},
+        std::tuple{std::size_t{4}, Aggregation::kSecure, "Apply, d = 1000, k = 10, secure"},
+        std::tuple{std::size_t{50}, Aggregation::kSecure, "Apply, d = 1000, k = 10, secure"}}) {
+    constexpr Eigen::Index d = 1000;
+    constexpr int kRounds = 50;
+    std::vector<std::string> text;
+    for (std::size_t i = 0; i < sites; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
+    TestSites holders(sites, header(d), text);
+    const PrivacyPlan plan{{{"apply", GaussianEvent{0.1}, kRounds}}};
+    auto charged = charge(holders.coordinator(aggregation, "pca"), d, 50, plan);
+    const Apply query{must(Directions::quantise(Matrix::Identity(d, 10)))};
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query, 0.1));
+    });
+    // The same answers of one row each, computed and noised here: what is not the federation's doing.
+    auto local = test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, 1, Adjacency::kReplaceOne, 1);
+    const double alone = seconds_of([&] {
+      for (int i = 0; i < kRounds; ++i) must(local.ask("apply", query, 0.1));
+    });
+    fmt::print("| {} | {} | {:.2f} (computing one site's answer: {:.2f}) |\n", name, sites, 1000 * seconds / kRounds,
+               1000 * alone / kRounds);
+  }
+  constexpr Eigen::Index d = 2000;
+  std::vector<std::string> text;
+  for (int i = 0; i < 4; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
+  TestSites holders(4, header(d), text);
+  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50, {{{"gram", GaussianEvent{0.1}, 1}}});
+  const long before = resident_kilobytes();
+  const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{}, 0.1)); });
+  fmt::print("| Gram, d = 2000 (32 MB a site), secure | 4 | {:.0f}; this process with all four sites grew by {} MB |\n",
+             1000 * seconds, (resident_kilobytes() - before) / 1024);
+}
+
+}  // namespace
+}  // namespace eigenveil::bench
+
+int main(int argc, char** argv) {
+  std::set<std::string_view> wanted;
+  eigenveil::bench::Setting setting{"", 5, 1};
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--seeds" && i + 1 < argc)
+      setting.seeds = std::atoi(argv[++i]);
+    else if (argument == "--out" && i + 1 < argc)
+      setting.out = argv[++i];
+    else
+      wanted.insert(argument);
+  }
+  if (wanted.empty()) wanted = {"error", "throughput"};
+  if (wanted.contains("error")) eigenveil::bench::error(setting);
+  if (wanted.contains("throughput")) eigenveil::bench::throughput();
+}
