@@ -253,7 +253,7 @@ Command clip_embed_command(CLI::App& clip) {
 std::vector<Command> clip_commands(CLI::App& program) {
   auto* clip = program.add_subcommand("clip", "Private joint embeddings of images and texts, or of any two views");
   clip->require_subcommand(1);
-  return {clip_fit_command(*clip), clip_eval_command(*clip), clip_embed_command(*clip)};
+  return {clip_fit_command(*clip), clip_eval_command(*clip), clip_embed_command(*clip), clip_train_command(*clip)};
 }
 
 }  // namespace eigenveil::app

@@ -148,6 +148,7 @@ Command covariance_command(CLI::App& program);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
 std::vector<Command> clip_commands(CLI::App& program);
+Command clip_train_command(CLI::App& clip);  ///< below `clip`
 std::vector<Command> site_commands(CLI::App& program);
 std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
