@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "eigenveil/privacy/noisy_vector.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -33,6 +35,10 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
       const auto noise = GaussianMechanism::noise_for(largest, gaussian->mu);
+      if (!noise) return noise.error();
+    }
+    if (const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
+      const auto noise = GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma);
       if (!noise) return noise.error();
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));

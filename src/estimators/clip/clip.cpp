@@ -5,6 +5,7 @@
 #include <Eigen/SVD>
 #include <cmath>
 
+#include "eigenveil/estimators/clip/training.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "prompt.hpp"
 
@@ -25,6 +26,10 @@ constexpr double kPairFloor = 4;
 
 // Rows are as long as this after the mean is gone: far below their own length, so that all become equally long.
 constexpr double kCentredLength = 0.02;
+
+bool trains(const ClipOptions& options) {
+  return options.method == ClipMethod::kBatch || options.method == ClipMethod::kPair;
+}
 
 bool has_classes(const ClipOptions& options) { return options.captions.rows() > 0; }
 
@@ -170,6 +175,7 @@ Status check(const RowsShape& shape, const ClipOptions& options) {
     return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
   if (!(options.alpha > 0) || !(options.clip > 0) || !(options.clip <= 1) || options.sweeps < 1)
     return usage_error("alpha, the clip (at most 1) and the number of sweeps must be positive");
+  if (trains(options)) return check_training(options, d1, other);
   if (options.method == ClipMethod::kPrompt)
     if (const auto text = simplex_of(options.captions, options.dim); !text) return text.error();
   return {};
@@ -182,6 +188,7 @@ void follow_budget(ClipOptions& options, Epsilon epsilon) {
 std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 500 : 800; }
 
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
+  if (trains(options)) return plan_training(options);
   PrivacyPlan plan{plan_preparation(adjacency, preparation(options), 1)};
   for (PrivacyEvent& event : own_events(options)) plan.events.push_back(std::move(event));
   return plan;
@@ -189,6 +196,7 @@ PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
 
 Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
+  if (trains(options)) return fit_training(oracle, plan, options);
   const auto prepared = prepare(oracle, plan, preparation(options));
   if (!prepared) return prepared.error();
   const auto events =

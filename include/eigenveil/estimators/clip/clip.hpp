@@ -15,6 +15,28 @@ enum class ClipMethod {
   kCross,     ///< S_xy once; the paper's linear objective (its eq. 5.1), solved exactly
   kWhitened,  ///< S_xy, S_xx and S_yy once: canonical correlations
   kPrompt,    ///< classes: the contrastive loss over their captions, by noisy sweeps over all rows
+  kBatch,     ///< the paper's algorithm 1: the gradient of a Poisson batch's loss, clipped as a whole
+  kPair,      ///< the same loss, the gradient of each similarity clipped by itself
+};
+
+/// f(x) = G_1 x, g(y) = G_2 y
+struct LinearHeads {
+  Matrix G1;  ///< r x d1
+  Matrix G2;  ///< r x d2
+};
+
+enum class Optimizer { kSgd, kAdam };
+
+/// How `batch` and `pair` train.
+struct ClipTraining {
+  bool linear = false;         ///< batch: the paper's eq. 5.1 instead of its eq. 2.2
+  double temperature = 1;      ///< tau
+  double clip = 1;             ///< batch: c, of a batch's gradient; pair: C, of a similarity's
+  double sample_rate = 0.005;  ///< q: each pair is in a batch with this probability
+  std::size_t steps = 1000;    ///< T
+  Optimizer optimizer = Optimizer::kAdam;
+  double rate = 0.01;                     ///< eta
+  std::optional<LinearHeads> start = {};  ///< public or released; default: random. Classes: G2 is r x (K - 1)
 };
 
 struct ClipOptions {
@@ -32,6 +54,8 @@ struct ClipOptions {
   double average = 0.3;      ///< share of the last iterates that are averaged
   double gram_share = 0.25;  ///< of the budget's mu^2
   double floor = 0.5;        ///< eigenvalues are lifted to this many times what noise makes of a zero matrix
+
+  ClipTraining training = {};  ///< batch, pair
 };
 
 struct ClipResult {
@@ -39,7 +63,7 @@ struct ClipResult {
   Vector image_mean;
   Matrix text_weights;  ///< r x d2
   Vector text_mean;
-  double rows;
+  double rows;  ///< public, or a released count; 0: not released (batch, pair)
 };
 
 Status check(const RowsShape& shape, const ClipOptions& options);
@@ -58,10 +82,6 @@ Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipO
 
 /// The minimiser of -tr(G_1 S G_2^T) + (alpha / 4) ||G G^T - I||^2, G = [G_1 G_2] with r rows, up to rotation (the
 /// paper's lemma D.6): G_1 = (I + Lambda / alpha)^(1/2) P^T / sqrt(2), G_2 likewise with Q, S = P Lambda Q^T.
-struct LinearHeads {
-  Matrix G1;
-  Matrix G2;
-};
 Result<LinearHeads> solve_linear(const Matrix& S, std::size_t r, double alpha);
 
 /// The gradient of that objective: (-G_2 S^T, -G_1 S) + alpha (G G^T - I) G.
