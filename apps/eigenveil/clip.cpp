@@ -116,11 +116,14 @@ Command clip_fit_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
   auto flags = std::make_shared<ClipFitFlags>();
   flags->pairs.add_to(*app);
-  app->add_option("--image-encoder", flags->image_encoder, "Public: scatter (wavelets, no weights) or pixels")
-      ->check(CLI::IsMember({"scatter", "pixels"}))
+  app->add_option("--image-encoder", flags->image_encoder,
+                  "Public: scatter (wavelets, no weights), pixels, or torchscript:FILE, a module called with one image "
+                  "at a time")
       ->capture_default_str()
       ->group("Encoders");
-  app->add_option("--text-encoder", flags->text_encoder, "Public: hash (no weights), or vectors:FILE of word vectors")
+  app->add_option("--text-encoder", flags->text_encoder,
+                  "Public: hash (no weights), vectors:FILE of word vectors, or torchscript:FILE, a module called with "
+                  "the bytes of a text")
       ->capture_default_str()
       ->group("Encoders");
   app->add_option("--pixel-range", flags->pixel_range, "Public range of a pixel")

@@ -25,7 +25,7 @@ int run_clip_train(const ClipTrainFlags& flags) {
   if (!run) return fail(run.error());
   job.privacy = *privacy;
   job.run = *run;
-  job.optimizer.kind = flags.optimizer == "adam" ? OptimizerOptions::Kind::kAdam : OptimizerOptions::Kind::kSgd;
+  job.optimizer = flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
   const auto manifest = [&] {
     Terminal terminal(flags.quiet);
     return eigenveil::run_clip_train(job, terminal);
@@ -74,7 +74,7 @@ Command clip_train_command(CLI::App& clip) {
       ->check(CLI::IsMember({"sgd", "adam"}))
       ->capture_default_str()
       ->group("Training");
-  app->add_option("--lr", job.optimizer.lr, "Learning rate")->capture_default_str()->group("Training");
+  app->add_option("--lr", job.lr, "Learning rate")->capture_default_str()->group("Training");
   app->add_option("--checkpoint", job.checkpoint, "Folder that keeps the state of the run")->group("Training");
   app->add_option("--checkpoint-every", job.checkpoint_every, "Steps between two checkpoints")
       ->capture_default_str()

@@ -1,5 +1,6 @@
 """What a private training step costs through `eigenveil clip train` and in Python's torch: the same module, batch rate,
 clipping, noise on every gradient and Adam, turn by turn in one run. Usage: torch_step.py PROGRAM [ROUNDS]"""
+import itertools
 import pathlib
 import statistics
 import subprocess
@@ -57,14 +58,17 @@ def main():
     tensors = {name: torch.from_numpy(part) for name, part in data.items()}
     with tempfile.TemporaryDirectory() as folder:
         np.savez(f"{folder}/pairs.npz", **data)
-        for kind in (modules.TwoTowers, modules.Blip):
+        for kind, part in itertools.product((modules.TwoTowers, modules.Blip), ("adapter", "all")):
             model = kind(len(shapes.WORDS))
+            if part == "adapter":
+                modules.adapt(model)
             torch.jit.script(model).save(f"{folder}/{kind.__name__}.pt")
             pairs = [(ours(program, folder, kind.__name__), theirs(folder, kind.__name__, tensors, 1.0))
                      for _ in range(rounds)]
             mine, python = (statistics.median(x) / STEPS * 1e3 for x in zip(*pairs))
             ratio = statistics.median(a / b for a, b in pairs)
-            print(f"{kind.__name__} ({sum(p.numel() for p in model.parameters()):,} parameters, batch {BATCH}): "
+            trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+            print(f"{kind.__name__}, {trained:,} parameters trained, batch {BATCH}: "
                   f"eigenveil {mine:.2f} ms a step, python3-torch {python:.2f} ms, ratio {ratio:.2f}", flush=True)
 
 

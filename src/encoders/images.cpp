@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <random>
 
+#include "eigenveil/base/parallel.hpp"
 #include "eigenveil/encoders/public_images.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 
@@ -15,6 +17,15 @@ namespace eigenveil {
 namespace {
 
 constexpr Eigen::Index kGroups = 27;
+constexpr std::string_view kTorchScript = "torchscript:";
+
+// 1 x channels x height x width
+Tensor image_tensor(const double* pixels, const ImageEncoder::Options& options) {
+  const auto side = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  Tensor tensor{"images", {1, side(options.channels), side(options.height), side(options.width)}, {}, {}, false};
+  tensor.floats.assign(pixels, pixels + options.channels * options.height * options.width);
+  return tensor;
+}
 
 // Each of `groups` equal pieces to mean 0 and variance 1, then over the root of the length.
 void normalise(Eigen::Ref<Eigen::RowVectorXd> row, Eigen::Index groups) {
@@ -49,24 +60,65 @@ Matrix basis_of(Matrix A) {
 }  // namespace
 
 Result<ImageEncoder> ImageEncoder::make(const Options& options) {
-  if (options.kind != "scatter" && options.kind != "pixels")
-    return usage_error(fmt::format("--image-encoder must be scatter or pixels, but is '{}'", options.kind));
+  const bool module = options.kind.starts_with(kTorchScript) && options.kind.size() > kTorchScript.size();
+  if (options.kind != "scatter" && options.kind != "pixels" && !module)
+    return usage_error(
+        fmt::format("--image-encoder must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
   if (!(options.lower < options.upper) || !std::isfinite(options.upper - options.lower))
     return usage_error("the range of pixels must be finite, its lower end below its upper");
-  if (options.kind == "pixels") {
-    if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");
-    return ImageEncoder(options, std::nullopt);
-  }
+  if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");
+  if (module) return with_module(options, options.kind.substr(kTorchScript.size()));
+  if (options.channels != 1) return usage_error("only torchscript: encoders take images in colour");
+  if (options.kind == "pixels") return ImageEncoder(options, options.height * options.width);
   auto scatter = Scatter::make(options.height, options.width);
   if (!scatter) return scatter.error();
-  return ImageEncoder(options, *std::move(scatter));
+  ImageEncoder encoder(options, scatter->features());
+  encoder.scatter_ = *std::move(scatter);
+  return encoder;
 }
 
-RowMajorMatrix ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
+Result<ImageEncoder> ImageEncoder::with_module(const Options& options, const std::string& path) {
+  const auto plugin = torch_plugin();
+  if (!plugin) return plugin.error();
+  auto module = (*plugin)->encoder(path, "encode_image");
+  if (!module) return module.error();
+  ImageEncoder encoder(options, 0);
+  encoder.module_ = *std::move(module);
+  const auto black = encoder.module_->encode(image_tensor(std::vector<double>(encoder.pixels()).data(), options));
+  if (!black) return black.error();
+  encoder.features_ = black->size();
+  return encoder;
+}
+
+Result<RowMajorMatrix> ImageEncoder::encode_by_module(const RowMajorMatrix& scaled, int threads) const {
+  RowMajorMatrix features(scaled.rows(), static_cast<Eigen::Index>(features_));
+  std::mutex mutex;
+  std::optional<Error> failure;
+  Tickets rows(static_cast<std::size_t>(scaled.rows()));
+  on_threads(threads, [&] {
+    for (auto row = rows.next(); row; row = rows.next()) {
+      const auto i = static_cast<Eigen::Index>(*row);
+      const auto encoded = module_->encode(image_tensor(scaled.row(i).data(), options_));
+      if (encoded && encoded->size() == features_) {
+        features.row(i) = Eigen::Map<const Eigen::RowVectorXd>(encoded->data(), features.cols());
+        features.row(i).stableNormalize();
+        continue;
+      }
+      const std::lock_guard lock(mutex);
+      failure =
+          encoded ? bad_input("the encoder gives images of one size different numbers of features") : encoded.error();
+    }
+  });
+  if (failure) return *failure;
+  return features;
+}
+
+Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
   const auto rows = static_cast<Eigen::Index>(count);
   RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, static_cast<Eigen::Index>(pixels()));
   const double lower = options_.lower, upper = options_.upper;
   scaled = scaled.unaryExpr([=](double p) { return (std::clamp(p, lower, upper) - lower) / (upper - lower); });
+  if (module_) return encode_by_module(scaled, threads);
   RowMajorMatrix features;
   if (scatter_) {
     features.resize(rows, static_cast<Eigen::Index>(scatter_->features()));
@@ -84,7 +136,9 @@ Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std
   pictures = (pictures.array() * (options.upper - options.lower) + options.lower).matrix();
   const auto d = static_cast<Eigen::Index>(encoder.features());
   const auto width = std::min({static_cast<Eigen::Index>(k), d, static_cast<Eigen::Index>(images)});
-  Matrix X = encoder.encode(pictures.data(), images, threads);
+  const auto encoded = encoder.encode(pictures.data(), images, threads);
+  if (!encoded) return encoded.error();
+  Matrix X = *encoded;
   const Vector mean = X.colwise().mean();
   X.rowwise() -= mean.transpose();
 

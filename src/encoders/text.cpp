@@ -33,6 +33,15 @@ std::uint64_t hash_of(const std::string& text) {
   return h ^ (h >> 31);
 }
 
+// 1 x 64
+Tensor bytes_of(const std::string& text) {
+  constexpr std::size_t kTokens = 64;
+  Tensor tokens{"tokens", {1, kTokens}, {}, std::vector<std::int64_t>(kTokens), true};
+  for (std::size_t i = 0; i < std::min(kTokens, text.size()); ++i)
+    tokens.integers[i] = static_cast<unsigned char>(text[i]);
+  return tokens;
+}
+
 void add_hashed(const std::string& token, Vector& sum) {
   const std::uint64_t h = hash_of(token);
   sum[static_cast<Eigen::Index>((h >> 1) % static_cast<std::uint64_t>(sum.size()))] += (h & 1) == 0 ? 1.0 : -1.0;
@@ -71,17 +80,40 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
   return encoder;
 }
 
+Result<TextEncoder> TextEncoder::torchscript(const std::string& path) {
+  const auto plugin = torch_plugin();
+  if (!plugin) return plugin.error();
+  auto module = (*plugin)->encoder(path, "encode_text");
+  if (!module) return module.error();
+  TextEncoder encoder;
+  encoder.name_ = "torchscript:" + path;
+  encoder.module_ = *std::move(module);
+  const auto some = encoder.module_->encode(bytes_of("a"));
+  if (!some) return some.error();
+  encoder.dimensions_ = some->size();
+  return encoder;
+}
+
 Result<TextEncoder> TextEncoder::from_text(const std::string& name) {
   if (name == "hash") return hash();
   if (name.starts_with("vectors:") && name.size() > 8) return vectors(name.substr(8));
-  return usage_error(fmt::format("--text-encoder must be hash or vectors:FILE, but is '{}'", name));
+  if (name.starts_with("torchscript:") && name.size() > 12) return torchscript(name.substr(12));
+  return usage_error(fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is '{}'", name));
 }
 
 Result<Vector> TextEncoder::encode(const std::string& text) const {
   const auto words = words_of(text);
   if (words.empty()) return bad_input(fmt::format("'{}' is no text: it has neither letters nor digits", text));
   Vector sum = Vector::Zero(static_cast<Eigen::Index>(dimensions_));
+  if (module_) {
+    const auto encoded = module_->encode(bytes_of(text));
+    if (!encoded) return encoded.error();
+    if (encoded->size() != dimensions_)
+      return bad_input(fmt::format("{}: gives texts different numbers of features", name_));
+    sum = Eigen::Map<const Vector>(encoded->data(), sum.size());
+  }
   for (const std::string& word : words) {
+    if (module_) break;
     if (!words_.empty()) {
       const auto found = words_.find(word);
       if (found != words_.end()) sum += found->second;

@@ -45,8 +45,9 @@ class ImageView final : public SourceView {
   Result<RowMajorMatrix> next(std::size_t most) override {
     const auto images = read_piece(*source_, std::min<std::size_t>(most, 1000), path_, "image");
     if (!images || images->rows() == 0) return images;
-    RowMajorMatrix features = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
-    if (basis_ == nullptr) return features;
+    auto encoded = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
+    if (!encoded || basis_ == nullptr) return encoded;
+    RowMajorMatrix& features = *encoded;
     features.rowwise() -= basis_->mean.transpose();
     const Matrix& B = basis_->basis;
     RowMajorMatrix seen(features.rows(), B.cols());
@@ -128,16 +129,23 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
   const auto source = open_source(path, {});
   if (!source) return source.error();
   const std::size_t pixels = (*source)->columns().size();
-  const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
+  const auto root = [](std::size_t n) {
+    return static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(n))));
+  };
+  const bool colours = choices.image_encoder.starts_with("torchscript:") && pixels % 3 == 0 &&
+                       (choices.image_shape ? choices.image_shape->first * choices.image_shape->second * 3 == pixels
+                                            : root(pixels) * root(pixels) != pixels);
+  const std::size_t channels = colours ? 3 : 1;
+  const std::size_t side = root(pixels / channels);
   const auto [height, width] = choices.image_shape.value_or(std::pair{side, side});
-  if (height * width != pixels)
+  if (height * width * channels != pixels)
     return usage_error(
         choices.image_shape
             ? fmt::format("--image-shape {}x{} has {} pixels, but the images of {} have {}", height, width,
                           height * width, path, pixels)
             : fmt::format("{}: {} pixels are no square; say which shape they have with --image-shape HxW", path,
                           pixels));
-  return ImageEncoder::make({choices.image_encoder, height, width, choices.lower, choices.upper});
+  return ImageEncoder::make({choices.image_encoder, height, width, channels, choices.lower, choices.upper});
 }
 
 Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
@@ -145,8 +153,9 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
   auto source = open_source(path, {});
   if (!source) return source.error();
   if ((*source)->columns().size() != encoder.pixels())
-    return bad_input(fmt::format("{}: images have {} pixels, expected {}x{}", path, (*source)->columns().size(),
-                                 encoder.options().height, encoder.options().width));
+    return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, (*source)->columns().size(),
+                                 encoder.options().channels == 3 ? "3x" : "", encoder.options().height,
+                                 encoder.options().width));
   return std::unique_ptr<View>(std::make_unique<ImageView>(*std::move(source), path, encoder, basis, threads));
 }
 

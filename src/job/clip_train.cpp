@@ -25,7 +25,7 @@ Status check_job(const ClipTrainJob& job) {
   if (job.checkpoint_every < 1)
     return usage_error(fmt::format("--checkpoint-every must be 1 or more, but is {}", job.checkpoint_every));
   if (job.resume && job.checkpoint.empty()) return usage_error("--resume needs --checkpoint, the folder of the run");
-  for (const auto& [flag, value] : {std::pair("--lr", job.optimizer.lr), std::pair("--temperature", job.temperature)})
+  for (const auto& [flag, value] : {std::pair("--lr", job.lr), std::pair("--temperature", job.temperature)})
     if (!(value > 0) || !std::isfinite(value))
       return usage_error(fmt::format("{} must be finite and positive, but is {}", flag, value));
   return check_writable(job.out);
@@ -77,10 +77,12 @@ Result<bool> dry_run(TorchTrainee& trainee, const Batch& like, const std::vector
 }
 
 nlohmann::json options_json(const ClipTrainJob& job) {
-  const bool adam = job.optimizer.kind == OptimizerOptions::Kind::kAdam;
-  nlohmann::json options = {
-      {"sample_rate", job.sample_rate},     {"steps", job.steps},     {"clip", job.clip},
-      {"optimizer", adam ? "adam" : "sgd"}, {"lr", job.optimizer.lr}, {"temperature", job.temperature}};
+  nlohmann::json options = {{"sample_rate", job.sample_rate},
+                            {"steps", job.steps},
+                            {"clip", job.clip},
+                            {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+                            {"lr", job.lr},
+                            {"temperature", job.temperature}};
   return options;
 }
 
@@ -136,7 +138,8 @@ std::string new_id() {
 struct Run {
   ChargedPlan charge;
   std::optional<RunFolder> folder;
-  OptimizerState state;
+  TrainingState state;
+  long long steps() const { return state.descent.steps; }
 };
 
 // Charges the plan, once for the run however often it is resumed.
@@ -162,19 +165,21 @@ Result<Run> open_run(const ClipTrainJob& job, const Vector& parameters, Observer
     if (!begun) return begun.error();
     folder.emplace(*std::move(begun));
   }
-  OptimizerState state = OptimizerState::start(parameters, job.optimizer);
+  TrainingState state{parameters, {}};
   if (job.resume) {
     auto loaded = folder->load();
     if (!loaded) return loaded.error();
     if (*loaded) {
-      if ((*loaded)->parameters.size() != state.parameters.size() || (*loaded)->first.size() != state.first.size())
+      const bool moments = job.optimizer == Optimizer::kAdam && (*loaded)->descent.steps > 0;
+      if ((*loaded)->parameters.size() != parameters.size() ||
+          (*loaded)->descent.first.size() != (moments ? parameters.size() : 0))
         return bad_input(fmt::format("{}/checkpoint.npz: is damaged; begin a new run", job.checkpoint));
       state = **std::move(loaded);
     }
   }
   RunOptions running = job.run;
   if (running.insecure_seed)
-    *running.insecure_seed += static_cast<std::uint64_t>(state.step);  // other noise than before
+    *running.insecure_seed += static_cast<std::uint64_t>(state.descent.steps);  // other noise than before
   auto charged = charge_certified(*std::move(certified), job.privacy, running, job.data,
                                   fmt::format("clip train {}", id), true, observer);
   if (!charged) {
@@ -189,11 +194,11 @@ Error stopped(const ClipTrainJob& job, const Run& run, const Error& why) {
   std::string kept = "No --checkpoint was given, so nothing is kept.";
   if (run.folder) {
     const Status saved = run.folder->save(run.state);
-    const Status marked = run.folder->stop(fmt::format("step {}: {}", run.state.step + 1, why.message));
+    const Status marked = run.folder->stop(fmt::format("step {}: {}", run.steps() + 1, why.message));
     kept = saved && marked ? fmt::format(
                                  "The state after step {} is in {}/checkpoint.npz; that the run stopped there "
                                  "depends on the data in a way that no noise covers.",
-                                 run.state.step, job.checkpoint)
+                                 run.steps(), job.checkpoint)
                            : (saved ? marked : saved).error().message;
   }
   const std::string spent =
@@ -201,7 +206,7 @@ Error stopped(const ClipTrainJob& job, const Run& run, const Error& why) {
           ? "No ledger was charged."
           : fmt::format("The whole plan stays charged to '{}': epsilon {:.6g} at delta {:g}.", run.charge.dataset,
                         run.charge.certified_epsilon, job.privacy.delta.value());
-  return {why.code, fmt::format("step {} of {}: {}. The run has stopped. {} {}", run.state.step + 1, job.steps,
+  return {why.code, fmt::format("step {} of {}: {}. The run has stopped. {} {}", run.steps() + 1, job.steps,
                                 why.message, spent, kept)};
 }
 
@@ -210,10 +215,10 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Batch& data, 
   if (!sample) return sample.error();
   const double sigma = std::get<PoissonGaussianEvent>(run.charge.plan.events.front().mechanism).sigma;
   const auto rows = static_cast<std::size_t>(data.front().rows());
-  OptimizerState& state = run.state;
+  TrainingState& state = run.state;
   std::vector<std::size_t> chosen;
   observer.step("training");
-  while (state.step < job.steps) {
+  while (run.steps() < job.steps) {
     sample->draw(rows, run.charge.random, chosen);
     const auto count = static_cast<std::size_t>(state.parameters.size());
     Result<std::vector<double>> gradient = std::vector<double>(count, 0.0);  // of no pairs at all
@@ -225,15 +230,15 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Batch& data, 
     if (!gradient) return stopped(job, run, gradient.error());
     const auto noisy = NoisyVector::release(*gradient, job.clip, sigma, run.charge.random);
     if (!noisy) return stopped(job, run, noisy.error());
-    OptimizerState next = state;
-    next.take_step(noisy->value(), job.optimizer);
-    if (!next.parameters.allFinite())
-      return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
-    state = std::move(next);
+    Vector next = state.parameters;
+    Descent descent(job.optimizer, job.lr, state.descent);
+    descent.step(next, noisy->value());
+    if (!next.allFinite()) return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
+    state = {std::move(next), descent.state()};
     // On disk before the next gradient is taken at these parameters.
-    if (run.folder && (state.step % job.checkpoint_every == 0 || state.step == job.steps))
+    if (run.folder && (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps))
       EIGENVEIL_TRY(run.folder->save(state));
-    observer.progress(static_cast<double>(state.step) / static_cast<double>(job.steps));
+    observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job.steps));
   }
   return {};
 }

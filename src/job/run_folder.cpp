@@ -92,32 +92,32 @@ Result<RunFolder> RunFolder::reopen(const std::string& path) {
   return folder;
 }
 
-Result<std::optional<OptimizerState>> RunFolder::load() const {
+Result<std::optional<TrainingState>> RunFolder::load() const {
   std::error_code failure;
-  if (!std::filesystem::exists(file(kCheckpoint), failure)) return std::optional<OptimizerState>();
+  if (!std::filesystem::exists(file(kCheckpoint), failure)) return std::optional<TrainingState>();
   const auto contents = read_npz(file(kCheckpoint));
   if (!contents) return contents.error();
-  OptimizerState state;
+  TrainingState state;
   bool has_step = false;
   for (const NamedArray& array : contents->arrays) {
     if (array.name == "step" && array.values.size() == 1)
-      state.step = static_cast<long long>(array.values(0)), has_step = true;
+      state.descent.steps = static_cast<long long>(array.values(0)), has_step = true;
     if (array.name == "parameters") state.parameters = array.values.reshaped();
-    if (array.name == "first") state.first = array.values.reshaped();
-    if (array.name == "second") state.second = array.values.reshaped();
+    if (array.name == "first") state.descent.first = array.values.reshaped();
+    if (array.name == "second") state.descent.second = array.values.reshaped();
   }
   if (!has_step || state.parameters.size() == 0 || !state.parameters.allFinite() ||
-      state.first.size() != state.second.size())
+      state.descent.first.size() != state.descent.second.size())
     return bad_input(fmt::format("{}: is damaged; start a new run in another folder", file(kCheckpoint)));
   return std::optional(std::move(state));
 }
 
-Status RunFolder::save(const OptimizerState& state) const {
-  std::vector<NamedArray> arrays = {{"step", Vector::Constant(1, static_cast<double>(state.step)), true},
+Status RunFolder::save(const TrainingState& state) const {
+  std::vector<NamedArray> arrays = {{"step", Vector::Constant(1, static_cast<double>(state.descent.steps)), true},
                                     {"parameters", state.parameters, true}};
-  if (state.first.size() > 0) {
-    arrays.push_back({"first", state.first, true});
-    arrays.push_back({"second", state.second, true});
+  if (state.descent.first.size() > 0) {
+    arrays.push_back({"first", state.descent.first, true});
+    arrays.push_back({"second", state.descent.second, true});
   }
   return write_npz(file(kCheckpoint), arrays, {{"run.json", run_.dump(1) + "\n"}});
 }

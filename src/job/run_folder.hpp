@@ -8,6 +8,12 @@
 
 namespace eigenveil {
 
+/// Parameters under training and what their next step needs to know.
+struct TrainingState {
+  Vector parameters;
+  DescentState descent;
+};
+
 /// The folder of a training run: run.json (what the run is, its plan included, written once), checkpoint.npz (the last
 /// state, replaced as a whole) and run.lock. One process at a time; a copy of a folder is refused, because two
 /// runs that go on from one state would be two releases for one charge.
@@ -22,9 +28,9 @@ class RunFolder {
   ~RunFolder();  ///< lets go of the lock
 
   const nlohmann::json& run() const { return run_; }
-  Result<std::optional<OptimizerState>> load() const;
+  Result<std::optional<TrainingState>> load() const;
   /// On disk before it returns.
-  Status save(const OptimizerState& state) const;
+  Status save(const TrainingState& state) const;
   /// The run ends here for good: it is not to be resumed.
   Status stop(const std::string& why) const;
   /// The run never began.

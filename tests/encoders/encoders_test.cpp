@@ -129,7 +129,7 @@ TEST(ImageEncoder, GivesRowsOfLengthOneAtMost) {
   const RowMajorMatrix images = 255 * public_images(20, 28, 28);
   for (const std::string kind : {"scatter", "pixels"}) {
     const auto encoder = ImageEncoder::make({.kind = kind});
-    const RowMajorMatrix features = encoder->encode(images.data(), 20, 2);
+    const RowMajorMatrix features = *encoder->encode(images.data(), 20, 2);
     EXPECT_EQ(static_cast<std::size_t>(features.cols()), encoder->features());
     EXPECT_LE(features.rowwise().norm().maxCoeff(), 1.0);
     EXPECT_GT(features.rowwise().norm().minCoeff(), 0.3);
@@ -144,7 +144,7 @@ TEST(PublicBasis, IsOrthonormalAndHoldsWhatPublicImagesHave) {
   ASSERT_TRUE(basis.ok());
   EXPECT_LT((basis->basis.transpose() * basis->basis - Matrix::Identity(30, 30)).norm(), 1e-9);
   RowMajorMatrix images = 255 * public_images(300, 12, 12);
-  Matrix X = encoder->encode(images.data(), 300, 1);
+  Matrix X = *encoder->encode(images.data(), 300, 1);
   X.rowwise() -= basis->mean.transpose();
   EXPECT_GT((X * basis->basis).squaredNorm(), 0.8 * X.squaredNorm());
   EXPECT_TRUE(public_basis(*encoder, 30, 300, 1)->basis.isApprox(basis->basis, 1e-9));

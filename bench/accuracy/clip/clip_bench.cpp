@@ -60,7 +60,7 @@ RowMajorMatrix features_of(const DataSet& data, const std::string& part, const I
   for (Eigen::Index at = 0; at < images.rows(); at += 1000) {
     const Eigen::Index count = std::min<Eigen::Index>(1000, images.rows() - at);
     const auto before = std::chrono::steady_clock::now();
-    Matrix X = encoder.encode(images.data() + at * images.cols(), static_cast<std::size_t>(count), cores());
+    Matrix X = *encoder.encode(images.data() + at * images.cols(), static_cast<std::size_t>(count), cores());
     encoding += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
     X.rowwise() -= basis.mean.transpose();
     rows.block(at, 0, count, basis.basis.cols()) = X * basis.basis;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/torch/module.hpp"
 
 namespace eigenveil {
 
@@ -15,7 +16,10 @@ class TextEncoder {
   static TextEncoder hash(std::size_t dimensions = 256);
   /// The mean of word vectors in a text file: a word and its numbers a line, as GloVe has them.
   static Result<TextEncoder> vectors(const std::string& path);
-  /// "hash" or "vectors:FILE"
+  /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),
+  /// cut or filled up with 0.
+  static Result<TextEncoder> torchscript(const std::string& path);
+  /// "hash", "vectors:FILE" or "torchscript:FILE"
   static Result<TextEncoder> from_text(const std::string& name);
 
   const std::string& name() const { return name_; }
@@ -28,7 +32,8 @@ class TextEncoder {
   TextEncoder() = default;
   std::string name_;
   std::size_t dimensions_ = 0;
-  std::unordered_map<std::string, Vector> words_;  // empty: hash
+  std::unordered_map<std::string, Vector> words_;  // of vectors:FILE
+  std::shared_ptr<const TorchEncoder> module_;     // neither words nor a module: hash
 };
 
 /// The lines of a text file, without the blank ones at its end. Refuses a blank line before the end.

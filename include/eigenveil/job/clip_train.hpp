@@ -14,7 +14,8 @@ struct ClipTrainJob {
   double clip = 0;           ///< c: the gradient of a batch is scaled to this length at most
   double sample_rate = 0;    ///< q: the probability of a pair to be in a batch
   long long steps = 0;       ///< T
-  OptimizerOptions optimizer;
+  Optimizer optimizer = Optimizer::kAdam;
+  double lr = 1e-3;        ///< learning rate
   PrivacyOptions privacy;  ///< add-remove-one
   RunOptions run;
   std::string checkpoint;            ///< folder; empty: a run that is cut off is lost

@@ -60,18 +60,6 @@ LinearHeads from_flat(const Vector& theta, const LinearHeads& shape) {
           theta.tail(theta.size() - first).reshaped(shape.G2.rows(), shape.G2.cols())};
 }
 
-void Descent::step(Vector& theta, const Vector& gradient) {
-  if (optimizer_ == Optimizer::kSgd) {
-    theta -= rate_ * gradient;
-    return;
-  }
-  if (steps_++ == 0) first_ = second_ = Vector::Zero(theta.size());
-  first_ = 0.9 * first_ + 0.1 * gradient;
-  second_ = 0.999 * second_ + 0.001 * gradient.cwiseAbs2();
-  const double one = 1 - std::pow(0.9, steps_), two = 1 - std::pow(0.999, steps_);
-  theta.array() -= rate_ * (first_.array() / one) / ((second_.array() / two).sqrt() + 1e-8);
-}
-
 LinearHeads starting_heads(std::size_t r, std::size_t d1, std::size_t d2) {
   std::mt19937_64 random(20230613);
   std::normal_distribution<double> normal;

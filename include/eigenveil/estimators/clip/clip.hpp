@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "eigenveil/estimators/clip/optimizer.hpp"
 #include "eigenveil/estimators/preparation.hpp"
 
 namespace eigenveil {
@@ -24,8 +25,6 @@ struct LinearHeads {
   Matrix G1;  ///< r x d1
   Matrix G2;  ///< r x d2
 };
-
-enum class Optimizer { kSgd, kAdam };
 
 /// How `batch` and `pair` train.
 struct ClipTraining {

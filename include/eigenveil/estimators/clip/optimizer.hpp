@@ -6,39 +6,39 @@
 
 namespace eigenveil {
 
-/// What follows a noisy gradient: post-processing.
-struct OptimizerOptions {
-  enum class Kind { kSgd, kAdam };
-  Kind kind = Kind::kAdam;
-  double lr = 1e-3;  ///< learning rate
+enum class Optimizer { kSgd, kAdam };
+
+/// All that a later step needs to know, for checkpoints.
+struct DescentState {
+  long long steps = 0;
+  Vector first, second;  ///< Adam's means of gradients and of their squares; empty before its first step
 };
 
-/// Parameters under training and all that the next step needs to know.
-struct OptimizerState {
-  long long step = 0;  ///< steps taken
-  Vector parameters;
-  Vector first;   ///< Adam's mean of gradients; empty for SGD
-  Vector second;  ///< Adam's mean of their squares
+/// theta <- theta - rate g, or Adam's step (Kingma and Ba 2015) with its usual constants. Post-processing of g.
+class Descent {
+ public:
+  Descent(Optimizer optimizer, double rate, DescentState state = {})
+      : optimizer_(optimizer), rate_(rate), state_(std::move(state)) {}
+  const DescentState& state() const { return state_; }
 
-  static OptimizerState start(Vector parameters, const OptimizerOptions& options) {
-    const Eigen::Index moments = options.kind == OptimizerOptions::Kind::kAdam ? parameters.size() : 0;
-    return {0, std::move(parameters), Vector::Zero(moments), Vector::Zero(moments)};
-  }
-
-  /// w <- w - lr g, or Adam's step (Kingma and Ba 2015) with beta = 0.9, 0.999.
-  void take_step(const Vector& g, const OptimizerOptions& options) {
-    ++step;
-    if (options.kind == OptimizerOptions::Kind::kSgd) {
-      parameters -= options.lr * g;
+  void step(Vector& theta, const Vector& gradient) {
+    ++state_.steps;
+    if (optimizer_ == Optimizer::kSgd) {
+      theta -= rate_ * gradient;
       return;
     }
-    constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kTiny = 1e-8;
-    first = kBeta1 * first + (1 - kBeta1) * g;
-    second = kBeta2 * second + (1 - kBeta2) * g.cwiseAbs2();
-    const auto t = static_cast<double>(step);
-    const double scale1 = 1 / (1 - std::pow(kBeta1, t)), scale2 = 1 / (1 - std::pow(kBeta2, t));
-    parameters.array() -= options.lr * scale1 * first.array() / ((scale2 * second.array()).sqrt() + kTiny);
+    if (state_.first.size() == 0) state_.first = state_.second = Vector::Zero(theta.size());
+    state_.first = 0.9 * state_.first + 0.1 * gradient;
+    state_.second = 0.999 * state_.second + 0.001 * gradient.cwiseAbs2();
+    const auto t = static_cast<double>(state_.steps);
+    const double one = 1 - std::pow(0.9, t), two = 1 - std::pow(0.999, t);
+    theta.array() -= rate_ * (state_.first.array() / one) / ((state_.second.array() / two).sqrt() + 1e-8);
   }
+
+ private:
+  Optimizer optimizer_;
+  double rate_;
+  DescentState state_;
 };
 
 }  // namespace eigenveil

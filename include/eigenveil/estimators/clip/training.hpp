@@ -52,19 +52,6 @@ class PairGradient final : public BatchQuery {
 Vector flat(const LinearHeads& heads);
 LinearHeads from_flat(const Vector& theta, const LinearHeads& shape);
 
-/// theta <- theta - rate g, or Adam's step (Kingma and Ba 2015) with its usual constants.
-class Descent {
- public:
-  Descent(Optimizer optimizer, double rate) : optimizer_(optimizer), rate_(rate) {}
-  void step(Vector& theta, const Vector& gradient);
-
- private:
-  Optimizer optimizer_;
-  double rate_;
-  Vector first_, second_;
-  double steps_ = 0;
-};
-
 /// Public heads to start from: random orthonormal rows.
 LinearHeads starting_heads(std::size_t r, std::size_t d1, std::size_t d2);
 
