@@ -283,10 +283,10 @@ class ClipTrain(AppTest):
         return {**os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data")}
 
     def test_killed_runs_go_on_are_charged_once_and_never_draw_the_same_noise(self):
-        self.script(Slope(slope=0.0, waste=400))  # no gradient: a step is its noise
+        self.script(Slope(slope=0.0, waste=120))  # no gradient: a step is its noise
         for seed in ([], ["--insecure-seed", "5"]):
             run = "run" + "".join(seed)
-            train = self.command("--checkpoint", run, "--checkpoint-every", 1, *seed, steps=12)
+            train = self.command("--checkpoint", run, "--checkpoint-every", 1, *seed, steps=14)
             states = {0: np.zeros(4)}
 
             def reached(step):
@@ -300,11 +300,11 @@ class ClipTrain(AppTest):
             for step in 1, 5, 9:
                 self.kill_at([*train, "--resume"], lambda: reached(step))
             done = max(states)
-            self.assertLess(done, 12)
+            self.assertLess(done, 14)
             self.run_program(*train, "--resume")
-            self.assertEqual(int(np.load(self.path(f"{run}/checkpoint.npz"))["step"]), 12)
+            self.assertEqual(int(np.load(self.path(f"{run}/checkpoint.npz"))["step"]), 14)
             steps = [states[t + 1] - states[t] for t in range(done) if t in states and t + 1 in states]
-            self.assertGreaterEqual(len(steps), 6)
+            self.assertGreaterEqual(len(steps), 4)
             firsts = [s[0] for s in steps]
             for i, s in enumerate(firsts):
                 self.assertTrue(all(abs(s - other) > 1e-12 for other in firsts[:i]), f"noise drawn twice: {steps}")
