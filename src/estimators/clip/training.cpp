@@ -111,7 +111,8 @@ Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const C
   const std::size_t d1 = classed ? oracle.shape().columns : options.x_columns;
   const std::size_t d2 =
       classed ? static_cast<std::size_t>(texts->corners.cols()) : oracle.shape().columns - options.x_columns;
-  LinearHeads heads = options.training.start ? *options.training.start : starting_heads(options.dim, d1, d2);
+  LinearHeads heads =
+      options.training.start.G1.size() > 0 ? options.training.start : starting_heads(options.dim, d1, d2);
   const PrivacyEvent& event = plan.events.at(0);
   const auto noise = std::get<PoissonGaussianEvent>(event.mechanism);
   // pair: a sum over the batch, whose expected size is private. It is scaled by what one pair can do to it.

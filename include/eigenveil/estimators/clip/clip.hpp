@@ -35,8 +35,8 @@ struct ClipTraining {
   double sample_rate = 0.005;  ///< q: each pair is in a batch with this probability
   std::size_t steps = 1000;    ///< T
   Optimizer optimizer = Optimizer::kAdam;
-  double rate = 0.01;                     ///< eta
-  std::optional<LinearHeads> start = {};  ///< public or released; default: random. Classes: G2 is r x (K - 1)
+  double rate = 0.01;      ///< eta
+  LinearHeads start = {};  ///< public or released; empty: random. Classes: G2 is r x (K - 1)
 };
 
 struct ClipOptions {
