@@ -123,6 +123,21 @@ class Clip(AppTest):
         self.assertEqual(result["classes"], ["lying bar", "standing bar", "oblique bar"])
         self.assertGreater(self.run_json("clip", "eval", "model.npz", *self.pairs)["accuracy"], 0.6)
 
+    def test_plan_forecasts_the_methods_and_spends_nothing(self):
+        plan = self.run_json("plan", "clip", "--rows", 20000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta", 1e-5,
+                             "--steps", 100, "--batch", 32)
+        self.assertEqual([m["method"] for m in plan["methods"]], ["cross", "whitened", "batch", "pair"])
+        errors = {m["method"]: m["error"] for m in plan["methods"]}
+        self.assertLess(errors["cross"], 0.1)
+        self.assertLess(errors[plan["best"]], errors["batch"])
+        self.assertTrue(all(n["deviation"] > 0 for m in plan["methods"] for n in m["noise"]))
+        self.assertEqual(plan["sample_rate"], 32 / 20000)
+        self.assertIn("far larger than", plan["warnings"][0])
+        self.assertEqual(self.charged(), [])
+        for wrong in ["--correlation", 1.5], ["--dim", 5], ["--batch", 1], ["--clip", 0]:
+            self.run_program("plan", "clip", "--rows", 2000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
+                             1e-5, *wrong, expect=USAGE)
+
     def test_small_batches_of_pairs_are_warned_about(self):
         fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "pair", "--epsilon", 5, "--delta", 1e-5, "--steps", 3,
                "--dim", 2, "--sample-rate", 0.5]
