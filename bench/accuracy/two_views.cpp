@@ -5,6 +5,7 @@
 
 #include <Eigen/QR>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "accuracy.hpp"
@@ -55,10 +56,12 @@ struct Program {
   ClipMethod method;
   double batch;  // expected; below 1: a share of the rows
   std::size_t steps;
+  bool noiseless = false;
 };
 
 const std::vector<Program>& programs() {
   static const std::vector<Program> all = {{"cross", ClipMethod::kCross, 0, 0},
+                                           {"cross, no noise", ClipMethod::kCross, 0, 0, true},
                                            {"pair, b = 128", ClipMethod::kPair, 128, 500},
                                            {"batch, b = 64", ClipMethod::kBatch, 64, 2000},
                                            {"batch, b = n/20 (theorem 5.1)", ClipMethod::kBatch, 0.05, 200}};
@@ -72,24 +75,27 @@ ClipOptions options_for(const Program& program, std::size_t n, std::size_t r) {
   options.training.sample_rate =
       program.batch == 0 ? 1.0
                          : std::min(1.0, program.batch < 1 ? program.batch : program.batch / static_cast<double>(n));
+  options.training.optimizer = Optimizer::kSgd;
   if (program.method != ClipMethod::kBatch) return options;
   // The theorem's objective, and a start with G G^T = I.
   options.training.linear = true;
-  options.training.optimizer = Optimizer::kSgd;
-  options.training.start = starting_heads(r, kColumns, kColumns);
-  options.training.start.G1 /= std::sqrt(2.0);
-  options.training.start.G2 /= std::sqrt(2.0);
+  options.start = starting_heads(r, kColumns, kColumns);
+  options.start.G1 /= std::sqrt(2.0);
+  options.start.G2 /= std::sqrt(2.0);
   return options;
 }
 
 double error_of(const Program& program, const Views& views, double epsilon, std::size_t n, std::size_t r, int seed) {
   ClipOptions options = options_for(program, n, r);
-  const auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-5));
+  auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-5));
   if (!plan) throw std::runtime_error(plan.error().message);
-  if (program.method == ClipMethod::kBatch) {
-    // eta = 1 / (sigma sqrt(T (r d + log(T (n + d))))), the noise being sigma c = 2 c (plan's sigma)
-    const double sigma = 2 * std::get<PoissonGaussianEvent>(plan->events[0].mechanism).sigma;
-    const auto T = static_cast<double>(options.training.steps), d = 2.0 * kColumns;
+  if (program.noiseless)
+    for (PrivacyEvent& event : plan->events) event.mechanism = GaussianEvent{std::numeric_limits<double>::infinity()};
+  if (program.steps > 0) {
+    // eta = 1 / (sigma sqrt(T (r d + log(T (n + d))))), the noise being sigma c: c is half of a batch's sensitivity
+    const double sigma = std::get<PoissonGaussianEvent>(plan->events[0].mechanism).sigma *
+                         (program.method == ClipMethod::kBatch ? 2 : 1);
+    const auto T = static_cast<double>(program.steps), d = 2.0 * kColumns;
     options.training.rate =
         1 / (sigma * std::sqrt(T * (static_cast<double>(r) * d + std::log(T * (static_cast<double>(n) + d)))));
   }

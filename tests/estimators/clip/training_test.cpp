@@ -28,7 +28,7 @@ ClipOptions two_steps() {
   ClipOptions options{.method = ClipMethod::kBatch, .dim = 2};
   options.x_columns = 2;
   options.training = {.clip = 0.2, .sample_rate = 1, .steps = 2, .optimizer = Optimizer::kSgd, .rate = 1};
-  options.training.start = LinearHeads{Matrix::Identity(2, 2), Matrix::Identity(2, 2)};
+  options.start = LinearHeads{Matrix::Identity(2, 2), Matrix::Identity(2, 2)};
   return options;
 }
 
