@@ -10,6 +10,8 @@
 namespace eigenveil::app {
 namespace {
 
+constexpr double kSgdRate = 0.5;
+
 struct ClipPairFlags {
   PairFiles files;
   void add_to(CLI::App& app) {
@@ -35,6 +37,11 @@ struct ClipFitFlags {
   std::string objective;
   std::optional<std::size_t> dim;
   double temperature = 1;
+  std::optional<double> clip;
+  std::optional<double> sample_rate;
+  std::optional<std::size_t> steps;
+  std::optional<std::string> optimizer;
+  std::optional<double> rate;
   std::string delta;
   PrivacyFlags privacy;
   RunFlags run;
@@ -49,10 +56,25 @@ Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
   return choices;
 }
 
+// What was given; the rest as the library has it.
+std::optional<ClipTraining> clip_training(const ClipFitFlags& flags) {
+  ClipTraining training;
+  if (flags.optimizer) training.optimizer = *flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
+  training.clip = flags.clip.value_or(training.clip);
+  training.sample_rate = flags.sample_rate.value_or(training.sample_rate);
+  training.steps = flags.steps.value_or(training.steps);
+  training.rate = flags.rate.value_or(training.optimizer == Optimizer::kAdam ? training.rate : kSgdRate);
+  const bool given = flags.clip || flags.sample_rate || flags.steps || flags.optimizer || flags.rate;
+  return given ? std::optional(training) : std::nullopt;
+}
+
 Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   const bool auto_delta = flags.delta == "auto";
   PrivacyFlags spending = flags.privacy;
   spending.delta = 0.5;
+  // Batches are sampled: what is hidden is one pair more or less.
+  if (spending.adjacency.empty())
+    spending.adjacency = flags.method == "batch" || flags.method == "pair" ? "add-remove-one" : "replace-one";
   if (!auto_delta) {
     const auto* end = flags.delta.data() + flags.delta.size();
     const auto [stop, failure] = std::from_chars(flags.delta.data(), end, spending.delta);
@@ -66,10 +88,10 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   const auto encoders = clip_encoders(flags);
   if (!encoders) return encoders.error();
   ClipJob job{.pairs = flags.pairs.files, .encoders = *encoders, .privacy = *privacy, .run = *run};
-  if (flags.method != "auto")
-    job.method = flags.method == "cross"      ? ClipMethod::kCross
-                 : flags.method == "whitened" ? ClipMethod::kWhitened
-                                              : ClipMethod::kPrompt;
+  for (const ClipMethod method :
+       {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
+    if (flags.method == name(method)) job.method = method;
+  job.training = clip_training(flags);
   if (!flags.objective.empty()) job.objective = flags.objective;
   job.dim = flags.dim;
   job.temperature = flags.temperature;
@@ -84,6 +106,8 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
   if (output.diagnostics)
     fmt::print(stderr, "diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
                outcome.diagnostics.rows, outcome.diagnostics.clipped);
+  for (const std::string& note : outcome.notes)
+    if (!output.quiet) fmt::print(stderr, "eigenveil: {} (Not private: do not share.)\n", note);
   if (output.json) {
     nlohmann::json object = {{"model", job.out}};
     for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
@@ -112,6 +136,25 @@ int run_clip_fit(const ClipFitFlags& flags) {
   return outcome ? show_clip(*outcome, *job, flags.output) : fail(outcome.error());
 }
 
+void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
+  const ClipTraining defaults;
+  const char* group = "Training (batch, pair)";
+  app.add_option(
+         "--clip", flags.clip,
+         fmt::format("Longest gradient: of a batch (batch), of one similarity (pair); default {}", defaults.clip))
+      ->group(group);
+  app.add_option("--sample-rate", flags.sample_rate,
+                 fmt::format("Public probability of a pair to be in a batch; default {}", defaults.sample_rate))
+      ->group(group);
+  app.add_option("--steps", flags.steps, fmt::format("Batches in all; default {}", defaults.steps))->group(group);
+  app.add_option("--optimizer", flags.optimizer, "adam (default) or sgd")
+      ->check(CLI::IsMember({"adam", "sgd"}))
+      ->group(group);
+  app.add_option("--lr", flags.rate,
+                 fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, kSgdRate))
+      ->group(group);
+}
+
 Command clip_fit_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
   auto flags = std::make_shared<ClipFitFlags>();
@@ -130,21 +173,31 @@ Command clip_fit_command(CLI::App& clip) {
       ->expected(2)
       ->capture_default_str()
       ->group("Encoders");
-  app->add_option("--method", flags->method,
-                  "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
-                  "with the classes' captions); auto: prompt where there are classes, otherwise whitened")
-      ->check(CLI::IsMember({"auto", "cross", "whitened", "prompt"}))
+  app->add_option(
+         "--method", flags->method,
+         "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
+         "with the classes' captions); by noisy gradients of sampled batches: batch (clipped as a whole), pair "
+         "(each similarity clipped); auto: prompt where there are classes, otherwise whitened")
+      ->check(CLI::IsMember({"auto", "cross", "whitened", "prompt", "batch", "pair"}))
       ->capture_default_str()
       ->group("Method");
-  app->add_option("--objective", flags->objective, "infonce (prompt) or linear (cross, whitened); follows the method")
+  app->add_option("--objective", flags->objective,
+                  "infonce (prompt, batch, pair) or linear (cross, whitened, batch); follows the method")
       ->check(CLI::IsMember({"infonce", "linear"}))
       ->group("Method");
   app->add_option("--dim", flags->dim, "Dimensions of the embedding; default: classes - 1, or 16")->group("Method");
-  app->add_option("--temperature", flags->temperature, "Of the scores; a linear head takes it in, the model keeps it")
+  app->add_option("--temperature", flags->temperature,
+                  "batch, pair: of the loss. Otherwise of the scores: a linear head takes it in, the model keeps it")
       ->capture_default_str()
       ->group("Method");
+  add_training_flags(*app, *flags);
   flags->privacy.add_to(*app);
   app->remove_option(app->get_option("--delta"));
+  flags->privacy.adjacency.clear();
+  app->get_option("--adjacency")
+      ->description(
+          "What is protected: replace-one row, or add-remove-one (hides the row count; default for batch, pair)")
+      ->default_str("");
   app->add_option("--delta", flags->delta, "Probability that epsilon does not hold, or auto: 1 / (2 pairs)")
       ->required()
       ->group("Privacy");

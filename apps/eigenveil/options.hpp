@@ -147,6 +147,7 @@ Command gep_command(CLI::App& program);
 Command covariance_command(CLI::App& program);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
+Command clip_plan_command(CLI::App& program);               ///< likewise
 std::vector<Command> clip_commands(CLI::App& program);
 Command clip_train_command(CLI::App& clip);  ///< below `clip`
 std::vector<Command> site_commands(CLI::App& program);

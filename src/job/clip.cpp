@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "clip_source.hpp"
+#include "eigenveil/estimators/clip/training.hpp"
 #include "eigenveil/release/report.hpp"
 #include "output.hpp"
 
@@ -24,6 +25,14 @@ struct Inputs {
   std::vector<std::string> prompts;
   Matrix captions;  // classed: K x d2
 };
+
+bool trains(ClipMethod method) { return method == ClipMethod::kBatch || method == ClipMethod::kPair; }
+
+const char* objective_of(const ClipOptions& options) {
+  const bool contrastive = options.method == ClipMethod::kPrompt || options.method == ClipMethod::kPair ||
+                           (options.method == ClipMethod::kBatch && !options.training.linear);
+  return contrastive ? "infonce" : "linear";
+}
 
 Status check_files(const PairFiles& pairs) {
   const bool vectors = !pairs.x.empty() || !pairs.y.empty();
@@ -97,7 +106,14 @@ Result<ClipOptions> options_for(const ClipJob& job, const Inputs& inputs, std::s
   if (!inputs.classed) options.x_columns = x_columns;
   options.dim = job.dim.value_or(inputs.classed ? inputs.classes.size() - 1
                                                 : std::min<std::size_t>({16, x_columns, columns - x_columns}));
-  const std::string objective = options.method == ClipMethod::kPrompt ? "infonce" : "linear";
+  if (trains(options.method)) {
+    options.training = job.training.value_or(ClipTraining{});
+    options.training.temperature = job.temperature;
+    options.training.linear = job.objective == "linear";
+  } else if (job.training) {
+    return usage_error("--clip, --sample-rate, --steps, --optimizer and --lr are for --method batch and pair");
+  }
+  const std::string objective = objective_of(options);
   if (job.objective && *job.objective != objective)
     return usage_error(
         fmt::format("--method {} has the objective {}, not {}", name(options.method), objective, *job.objective));
@@ -134,6 +150,33 @@ nlohmann::json encoders_json(const Inputs& inputs) {
   return encoders;
 }
 
+nlohmann::json training_json(const ClipOptions& options) {
+  const ClipTraining& train = options.training;
+  return {{"clip", train.clip},
+          {"sensitivity",
+           options.method == ClipMethod::kPair ? PairGradient::bound(train.temperature, train.clip) : 2 * train.clip},
+          {"sample_rate", train.sample_rate},
+          {"steps", train.steps},
+          {"optimizer", train.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+          {"lr", train.rate}};
+}
+
+// Small sensitivity needs batches far above e^(2/tau): by the temperature alone, which is public, and by the number of
+// pairs, which is not.
+std::string spread_note(const ClipOptions& options) {
+  return fmt::format(
+      "The sensitivity of pair is 2 C (1 + e^(2/temperature)) = {:.4g} C: it pays only if batches are far larger than "
+      "e^(2/temperature) = {:.4g} pairs. Raise --temperature or --sample-rate.",
+      PairGradient::bound(options.training.temperature, 1), PairGradient::spread(options.training.temperature));
+}
+
+std::vector<std::string> notes_for(const ClipOptions& options, std::size_t rows) {
+  if (options.method != ClipMethod::kPair) return {};
+  const double expected = options.training.sample_rate * static_cast<double>(rows);
+  if (expected > 10 * PairGradient::spread(options.training.temperature)) return {};
+  return {fmt::format("{} Here about {:.3g} are expected.", spread_note(options), expected)};
+}
+
 Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& charge, const Inputs& inputs,
                const ClipOptions& options, const ClipResult& fit) {
   Matrix image = fit.image_weights;
@@ -143,9 +186,9 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
     image = fit.image_weights * inputs.basis->basis.transpose();
     offset += image * inputs.basis->mean;
   }
-  nlohmann::json chosen = {{"dim", options.dim},
-                           {"objective", options.method == ClipMethod::kPrompt ? "infonce" : "linear"},
-                           {"temperature", job.temperature}};
+  nlohmann::json chosen = {
+      {"dim", options.dim}, {"objective", objective_of(options)}, {"temperature", job.temperature}};
+  if (trains(options.method)) chosen.update(training_json(options));
   if (options.method == ClipMethod::kPrompt)
     chosen.update({{"sweeps", options.sweeps},
                    {"clip", options.clip},
@@ -155,6 +198,11 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
                    {"floor", options.floor}});
   nlohmann::json manifest = common_manifest("clip", name(options.method), chosen, privacy, charge, fit.rows);
   manifest["encoders"] = encoders_json(inputs);
+  if (trains(options.method)) {
+    manifest.erase("noisy_rows");  // nobody asked
+    if (options.method == ClipMethod::kPair && PairGradient::spread(options.training.temperature) > 100)
+      manifest["warnings"].push_back(spread_note(options));
+  }
   if (inputs.classed) {
     manifest["classes"] = inputs.classes;
     manifest["prompts"] = inputs.prompts;
@@ -169,7 +217,13 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
 Status check_job(const ClipJob& job) {
   if (job.run.engine) return usage_error("clip reads its pairs in one process: leave --engine out");
   if (job.privacy.calibration == Calibration::kPaper)
-    return usage_error("--calibration paper is for the paper's own batch training, which is not here");
+    return usage_error(
+        "clip has no --calibration paper: the paper's noise is for half of the sensitivity (docs/departures.md)");
+  if (job.method && trains(*job.method) && job.privacy.adjacency != Adjacency::kAddRemoveOne)
+    return usage_error(
+        fmt::format("--method {} samples its batches, which hides one pair more or less: say "
+                    "--adjacency add-remove-one",
+                    name(*job.method)));
   if (job.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
     return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
   EIGENVEIL_TRY(check_writable(job.out));
@@ -210,6 +264,10 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows.rows()));
   follow_budget(options, privacy.epsilon);
+  if (trains(options.method) && options.training.sample_rate * static_cast<double>(rows.rows()) > kLargestExpectedBatch)
+    return usage_error(fmt::format("--sample-rate {} makes batches of more than {} pairs; lower it",
+                                   options.training.sample_rate, kLargestExpectedBatch));
+  std::vector<std::string> notes = notes_for(options, rows.rows());
   const BoundingDiagnostics diagnostics = rows.diagnostics();
   const auto held = own_rows(sums_of(std::move(rows)), diagnostics);
   auto charged =
@@ -223,13 +281,14 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
   Model model = model_of(job, privacy, *charged, inputs, options, *fit);
   EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, {}}, observer));
-  return ClipOutcome{std::move(model), diagnostics};
+  return ClipOutcome{std::move(model), diagnostics, std::move(notes)};
 }
 
 }  // namespace
 
 std::string_view name(ClipMethod method) {
-  return method == ClipMethod::kCross ? "cross" : method == ClipMethod::kWhitened ? "whitened" : "prompt";
+  constexpr std::string_view kNames[] = {"cross", "whitened", "prompt", "batch", "pair"};
+  return kNames[static_cast<std::size_t>(method)];
 }
 
 Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {

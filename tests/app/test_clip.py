@@ -84,6 +84,69 @@ class Clip(AppTest):
             recall = self.run_json("clip", "eval", "model.npz", *vectors)["image_to_text"]["recall@10"]
             self.assertGreater(recall, 0.03)  # by chance 0.0025
 
+    def test_batches_and_pairs_are_sampled_charged_and_stamped(self):
+        vectors = ["--x", "x.npy", "--y", "y.npy"]
+        training = ["--sample-rate", 0.03, "--steps", 200, "--lr", 0.02, "--temperature", 2, "--epsilon", 20, "--delta", 1e-5]
+        for method, clip, sensitivity in ("batch", 0.5, 1.0), ("pair", 0.4, 0.8 * (1 + np.e)):
+            result = self.run_json("clip", "fit", *vectors, "--method", method, "--dim", 3, "--clip", clip, *training)
+            options = result["options"]
+            self.assertAlmostEqual(options.pop("sensitivity"), sensitivity, places=12)
+            self.assertEqual(options, {"clip": clip, "dim": 3, "lr": 0.02, "objective": "infonce", "optimizer": "adam",
+                                       "sample_rate": 0.03, "steps": 200, "temperature": 2})
+            (event,) = result["events"]
+            self.assertEqual(event["count"], 200)
+            self.assertTrue(event["mechanism"].startswith("poisson-gaussian:q=0.03,sigma="), event)
+            self.assertEqual(result["adjacency"], "add-remove-one")
+            self.assertFalse({"rows", "noisy_rows"} & result.keys(), "the number of pairs is private")
+            self.assertNotIn("2000", json.dumps(self.manifest()))
+            self.assertLessEqual(result["certified_epsilon"], 20)
+            told = self.run_json("account", "--delta", 1e-5, "--event", event["mechanism"] + ",count=200")
+            self.assertAlmostEqual(told["epsilon"], result["certified_epsilon"], places=6)
+            recall = self.run_json("clip", "eval", "model.npz", *vectors)["image_to_text"]["recall@10"]
+            self.assertGreater(recall, 0.02)  # by chance 0.005
+        self.assertEqual([r["purpose"] for r in self.charged()], ["clip --method batch --dim 3", "clip --method pair --dim 3"])
+
+    def test_the_temperature_of_the_loss_has_its_effect(self):
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 2, "--epsilon", 50, "--delta", 1e-5, "--steps", 20,
+               "--optimizer", "sgd", "--insecure-seed", 1]
+        for method in "batch", "pair":
+            weights = []
+            for temperature in 1, 3:
+                self.run_json(*fit, "--method", method, "--temperature", temperature)
+                weights.append(np.load(self.path("model.npz"))["image_weights"])
+                self.assertIs(self.manifest()["private"], False, "seeds are stamped")
+            self.assertGreater(np.abs(weights[0] - weights[1]).max(), 1e-6)
+
+    def test_batches_learn_named_classes(self):
+        result = self.run_json("clip", "fit", *self.pairs, "--image-encoder", "pixels", "--method", "batch", "--epsilon", 30,
+                               "--delta", 1e-4, "--sample-rate", 0.01, "--steps", 300)
+        self.assertEqual(result["classes"], ["lying bar", "standing bar", "oblique bar"])
+        self.assertGreater(self.run_json("clip", "eval", "model.npz", *self.pairs)["accuracy"], 0.6)
+
+    def test_plan_forecasts_the_methods_and_spends_nothing(self):
+        plan = self.run_json("plan", "clip", "--rows", 20000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta", 1e-5,
+                             "--steps", 100, "--batch", 32)
+        self.assertEqual([m["method"] for m in plan["methods"]], ["cross", "whitened", "batch", "pair"])
+        errors = {m["method"]: m["error"] for m in plan["methods"]}
+        self.assertLess(errors["cross"], 0.1)
+        self.assertLess(errors[plan["best"]], errors["batch"])
+        self.assertTrue(all(n["deviation"] > 0 for m in plan["methods"] for n in m["noise"]))
+        self.assertEqual(plan["sample_rate"], 32 / 20000)
+        self.assertIn("far larger than", plan["warnings"][0])
+        self.assertEqual(self.charged(), [])
+        for wrong in ["--correlation", 1.5], ["--dim", 5], ["--batch", 1], ["--clip", 0]:
+            self.run_program("plan", "clip", "--rows", 2000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
+                             1e-5, *wrong, expect=USAGE)
+
+    def test_small_batches_of_pairs_are_warned_about(self):
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "pair", "--epsilon", 5, "--delta", 1e-5, "--steps", 3,
+               "--dim", 2, "--sample-rate", 0.5]
+        self.assertIn("about 1e+03 are expected", self.run_program(*fit, "--temperature", 0.2).stderr)
+        self.assertIn("far larger", self.manifest()["warnings"][0])
+        self.assertNotIn("expected", json.dumps(self.manifest()), "the number of pairs is private")
+        self.assertNotIn("expected", self.run_program(*fit, "--temperature", 2).stderr)
+        self.assertEqual(self.manifest()["warnings"], [])
+
     def test_captions_are_pairs_of_their_own(self):
         self.write("captions.txt", "".join(f"a {['lying', 'standing', 'oblique'][k]} bar\n" for k in self.labels))
         result = self.run_json("clip", "fit", "--images", "images.idx", "--captions", "captions.txt", "--image-encoder",
@@ -130,6 +193,17 @@ class Clip(AppTest):
         self.refused(USAGE, "objective", *self.fit, "--image-encoder", "pixels", "--objective", "linear")
         self.refused(USAGE, "--delta", "clip", "fit", *self.pairs, "--epsilon", 1, "--delta", "small")
         self.refused(USAGE, "hides", *self.fit, "--adjacency", "add-remove-one")
+        vectors = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--epsilon", 1, "--delta", 1e-5]
+        for method in "batch", "pair":
+            self.refused(USAGE, "add-remove-one", *vectors, "--method", method, "--adjacency", "replace-one")
+            self.refused(USAGE, "--sample-rate", *vectors, "--method", method, "--sample-rate", 1.5)
+            self.refused(USAGE, "--clip", *vectors, "--method", method, "--clip", 0)
+            self.refused(USAGE, "--temperature", *vectors, "--method", method, "--temperature", 0.001)
+            self.refused(USAGE, "hides", *vectors[:-1], "auto", "--method", method)
+            self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper")
+        self.refused(USAGE, "pair has the objective infonce", *vectors, "--method", "pair", "--objective", "linear")
+        self.refused(USAGE, "for --method batch and pair", *vectors, "--method", "cross", "--steps", 5)
+        self.refused(USAGE, "--engine", *vectors, "--method", "batch", "--engine", "mpi")
         self.refused(USAGE, "prompt", "clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "prompt", *budget)
 
     def test_the_budget_of_a_data_set_holds(self):

@@ -33,9 +33,10 @@ struct ClipJob {
   PairFiles pairs;
   EncoderChoices encoders;
   std::optional<ClipMethod> method;      ///< default: prompt where there are classes, otherwise whitened
-  std::optional<std::string> objective;  ///< "infonce" (prompt) or "linear" (the others)
+  std::optional<std::string> objective;  ///< "infonce" (prompt, pair), "linear" (cross, whitened); batch takes either
   std::optional<std::size_t> dim;        ///< default: classes - 1, or 16
-  double temperature = 1;                ///< of the scores: a linear head takes it in; the model keeps it
+  double temperature = 1;                ///< batch, pair: of the loss; otherwise of the scores, the model keeps it
+  std::optional<ClipTraining> training;  ///< batch, pair; its temperature and objective are the two above
   std::optional<std::size_t> basis;      ///< scatter: how many public directions; default: by the budget
   PrivacyOptions privacy;
   bool auto_delta = false;  ///< delta is 1 / (2 n), n public
@@ -47,6 +48,7 @@ struct ClipJob {
 struct ClipOutcome {
   Model model;
   BoundingDiagnostics diagnostics;
+  std::vector<std::string> notes;  ///< what the number of pairs says about the options. Not private: for the operator
 };
 
 /// Model "clip": image_weights (r x d1), image_offset (r), text_weights (r x d2), text_offset (r):

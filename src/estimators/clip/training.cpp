@@ -99,18 +99,18 @@ Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const C
   const std::size_t d1 = classed ? oracle.shape().columns : options.x_columns;
   const std::size_t d2 =
       classed ? static_cast<std::size_t>(texts->corners.cols()) : oracle.shape().columns - options.x_columns;
-  LinearHeads heads = options.training.start ? *options.training.start : starting_heads(options.dim, d1, d2);
+  LinearHeads heads = options.start.G1.size() > 0 ? options.start : starting_heads(options.dim, d1, d2);
   const PrivacyEvent& event = plan.events.at(0);
   const auto noise = std::get<PoissonGaussianEvent>(event.mechanism);
-  // pair: a sum over the batch, whose expected size is private. It is scaled by what one pair can do to it.
+  // pair: a sum over the batch, whose size is private, in units of what one pair can do to it at C = 1
   const double scale =
       options.method == ClipMethod::kPair ? 1 / PairGradient::bound(options.training.temperature, 1) : 1.0;
-  Descent descent(options.training.optimizer, options.training.rate * scale);
+  Descent descent(options.training.optimizer, options.training.rate);
   Vector theta = flat(heads);
   for (std::size_t step = 0; step < options.training.steps; ++step) {
     const auto gradient = oracle.ask_batch(event.label, *query_at(heads, options, *texts), noise.q, noise.sigma);
     if (!gradient) return gradient.error();
-    descent.step(theta, gradient->value().col(0));
+    descent.step(theta, scale * gradient->value().col(0));
     heads = from_flat(theta, heads);
   }
   Matrix text_weights = classed ? Matrix(heads.G2 * texts->weights) : heads.G2;

@@ -34,8 +34,7 @@ struct ClipTraining {
   double sample_rate = 0.005;  ///< q: each pair is in a batch with this probability
   std::size_t steps = 1000;    ///< T
   Optimizer optimizer = Optimizer::kAdam;
-  double rate = 0.01;                     ///< eta
-  std::optional<LinearHeads> start = {};  ///< public or released; default: random. Classes: G2 is r x (K - 1)
+  double rate = 0.01;  ///< eta
 };
 
 struct ClipOptions {
@@ -55,6 +54,7 @@ struct ClipOptions {
   double floor = 0.5;        ///< eigenvalues are lifted to this many times what noise makes of a zero matrix
 
   ClipTraining training = {};  ///< batch, pair
+  LinearHeads start = {};      ///< of the training: public or released; empty: random. Classes: G2 is r x (K - 1)
 };
 
 struct ClipResult {
