@@ -20,6 +20,8 @@ class TextMetrics(unittest.TestCase):
         # The closest reference in length counts: 4 words, so there is no penalty.
         self.assertAlmostEqual(bleu(["a b c d".split()],
                                     [["a b c d".split(), "a b c d e f".split()]])[3], 1)
+        # A word counts as often as the reference that has it most often: once.
+        self.assertAlmostEqual(bleu([["the", "the"]], [[["the", "cat"], ["the", "dog"]]])[0], 1 / 2)
         # Over the corpus: 3 of 4 words.
         self.assertAlmostEqual(bleu([["a", "b"], ["c", "x"]], [[["a", "b"]], [["c", "d"]]])[0], 3 / 4)
 
@@ -40,7 +42,7 @@ class TextMetrics(unittest.TestCase):
         self.assertAlmostEqual(both, 10 / 4 * 0.5)
 
     def test_exact_match(self):
-        self.assertEqual(exact_match([1, 2, 3, 4], [1, 2, 0, 4]), 0.75)
+        self.assertEqual(exact_match([1, 2, 3, 4], [1, 9, 0, 4]), 0.5)
 
 
 if __name__ == "__main__":
