@@ -75,10 +75,10 @@ ClipOptions options_for(const Program& program, std::size_t n, std::size_t r) {
   options.training.sample_rate =
       program.batch == 0 ? 1.0
                          : std::min(1.0, program.batch < 1 ? program.batch : program.batch / static_cast<double>(n));
-  options.training.optimizer = Optimizer::kSgd;
   if (program.method != ClipMethod::kBatch) return options;
   // The theorem's objective, and a start with G G^T = I.
   options.training.linear = true;
+  options.training.optimizer = Optimizer::kSgd;
   options.start = starting_heads(r, kColumns, kColumns);
   options.start.G1 /= std::sqrt(2.0);
   options.start.G2 /= std::sqrt(2.0);
@@ -91,10 +91,9 @@ double error_of(const Program& program, const Views& views, double epsilon, std:
   if (!plan) throw std::runtime_error(plan.error().message);
   if (program.noiseless)
     for (PrivacyEvent& event : plan->events) event.mechanism = GaussianEvent{std::numeric_limits<double>::infinity()};
-  if (program.steps > 0) {
-    // eta = 1 / (sigma sqrt(T (r d + log(T (n + d))))), the noise being sigma c: c is half of a batch's sensitivity
-    const double sigma = std::get<PoissonGaussianEvent>(plan->events[0].mechanism).sigma *
-                         (program.method == ClipMethod::kBatch ? 2 : 1);
+  if (program.method == ClipMethod::kBatch) {
+    // eta = 1 / (sigma sqrt(T (r d + log(T (n + d))))), the noise being sigma c = 2 c (plan's sigma)
+    const double sigma = 2 * std::get<PoissonGaussianEvent>(plan->events[0].mechanism).sigma;
     const auto T = static_cast<double>(program.steps), d = 2.0 * kColumns;
     options.training.rate =
         1 / (sigma * std::sqrt(T * (static_cast<double>(r) * d + std::log(T * (static_cast<double>(n) + d)))));
