@@ -64,7 +64,9 @@ std::vector<Command> demo_commands(CLI::App& program) {
   app->add_flag("--json", flags->output.json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->output.quiet, "No progress on stderr");
   // Whoever names a demonstration means that one; alone, `demo` is the first.
-  return {demo_federation_command(*app), {app, [flags] { return run(flags->images, flags->folder, flags->output); }}};
+  return {demo_federation_command(*app),
+          demo_clip_command(*app),
+          {app, [flags] { return run(flags->images, flags->folder, flags->output); }}};
 }
 
 }  // namespace eigenveil::app

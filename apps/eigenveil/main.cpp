@@ -38,8 +38,10 @@ int run(int argc, char** argv) {
   std::vector<Command> commands = {pca_command(program),       covariance_command(program), cca_command(program),
                                    fda_command(program),       sir_command(program),        gep_command(program),
                                    transform_command(program), account_command(program)};
+  for (Command& command : clip_commands(program)) commands.push_back(std::move(command));
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
+  commands.push_back(clip_plan_command(program));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
   for (Command& command : federation_commands(program)) commands.push_back(std::move(command));
   for (Command& command : site_commands(program)) commands.push_back(std::move(command));

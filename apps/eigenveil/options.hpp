@@ -147,6 +147,9 @@ Command gep_command(CLI::App& program);
 Command covariance_command(CLI::App& program);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
+Command clip_plan_command(CLI::App& program);               ///< likewise
+std::vector<Command> clip_commands(CLI::App& program);
+Command clip_train_command(CLI::App& clip);  ///< below `clip`
 std::vector<Command> site_commands(CLI::App& program);
 std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
@@ -157,6 +160,7 @@ Command schema_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 std::vector<Command> demo_commands(CLI::App& program);
 Command demo_federation_command(CLI::App& demo);
+Command demo_clip_command(CLI::App& demo);
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);

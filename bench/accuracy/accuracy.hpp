@@ -58,5 +58,6 @@ void slopes(const Setting& setting);
 void coherence(const Setting& setting);
 void spiked(const Setting& setting);
 void real_data(const Setting& setting);
+void two_views(const Setting& setting);
 
 }  // namespace eigenveil::bench

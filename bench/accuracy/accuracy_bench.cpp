@@ -1,4 +1,5 @@
-// How accurate the PCA methods are, beside their papers' own calibration and the rates that their theorems give.
+// How accurate the PCA methods and contrastive heads are, beside their papers' own calibration and the rates that their
+// theorems give.
 //   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N]
 #include <fmt/format.h>
 
@@ -10,8 +11,8 @@
 int main(int argc, char** argv) {
   using namespace eigenveil::bench;
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
-      {"adaptive", adaptive},   {"sparse", sparse}, {"slopes", slopes},
-      {"coherence", coherence}, {"spiked", spiked}, {"real", real_data}};
+      {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},      {"coherence", coherence},
+      {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -24,7 +25,9 @@ int main(int argc, char** argv) {
   }
   for (const std::string& name : wanted)
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
-      fmt::print(stderr, "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked and real\n", name);
+      fmt::print(stderr,
+                 "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real and two_views\n",
+                 name);
       return 2;
     }
   try {

@@ -155,7 +155,7 @@ Result<std::size_t> dictionary_length(ByteStream& stream, unsigned version) {
 
 }  // namespace
 
-Result<NpyHeader> read_npy_header(ByteStream& stream) {
+Result<NpyHeader> read_npy_header(ByteStream& stream, std::size_t most_dimensions) {
   const std::string& name = stream.name();
   std::array<char, 8> start{};
   EIGENVEIL_TRY(read_exactly(stream, start.data(), start.size(), "NPY header"));
@@ -172,14 +172,19 @@ Result<NpyHeader> read_npy_header(ByteStream& stream) {
   const Result<ElementType> type = element_type(name, *dictionary.descr);
   if (!type.ok()) return type.error();
   const std::size_t dimensions = dictionary.shape->size();
-  if (dimensions < 1 || dimensions > 2)
-    return bad_input(fmt::format("{}: has {} dimensions; expected 2 (rows x columns) or 1 (one column): reshape it",
-                                 name, dimensions));
+  if (dimensions < 1 || dimensions > most_dimensions)
+    return bad_input(
+        most_dimensions == 2
+            ? fmt::format("{}: has {} dimensions; expected 2 (rows x columns) or 1 (one column): reshape it", name,
+                          dimensions)
+            : fmt::format("{}: has {} dimensions; expected 1 to {}, its rows first", name, dimensions,
+                          most_dimensions));
   const Result<ArrayShape> shape = array_shape(name, *dictionary.shape, type->size);
   if (!shape.ok()) return shape.error();
   // With one row or one column both orders are the same bytes.
   const bool fortran = *dictionary.fortran_order && shape->rows > 1 && shape->columns > 1;
-  return NpyHeader{*type, fortran, *shape, start.size() + (version == 1 ? 2U : 4U) + *length};
+  return NpyHeader{*type, fortran, *shape, *std::move(dictionary.shape),
+                   start.size() + (version == 1 ? 2U : 4U) + *length};
 }
 
 }  // namespace eigenveil::data

@@ -49,6 +49,7 @@ Result<Archive> open_archive(const std::string& path) {
   int code = 0;
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (archive) return archive;
+  if (code == ZIP_ER_NOENT) return bad_input(fmt::format("{}: there is no such file", path));
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   Error refusal =
@@ -95,11 +96,18 @@ Result<Member> choose(const std::string& path, const std::vector<Member>& member
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const SourceOptions& options) {
-  const std::string& path = from.file->path();
+Result<std::vector<std::string>> npz_arrays(const std::string& path) {
+  const Result<Archive> archive = open_archive(path);
+  if (!archive.ok()) return archive.error();
+  std::vector<std::string> names;
+  for (Member& member : arrays_in(archive->get())) names.push_back(std::move(member.name));
+  return names;
+}
+
+Result<NpzArray> open_npz_array(const std::string& path, const std::string& name, std::size_t most_dimensions) {
   Result<Archive> archive = open_archive(path);
   if (!archive.ok()) return archive.error();
-  const Result<Member> member = choose(path, arrays_in(archive->get()), options.member);
+  const Result<Member> member = choose(path, arrays_in(archive->get()), name);
   if (!member.ok()) return member.error();
 
   zip_stat_t info;
@@ -112,10 +120,16 @@ Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const Source
                                  zip_strerror(archive->get())));
   auto stream = std::make_unique<MemberStream>(std::move(*archive), opened, info.size,
                                                fmt::format("{} (array {})", path, in_quotes(member->name)));
-  const Result<NpyHeader> header = read_npy_header(*stream);
+  Result<NpyHeader> header = read_npy_header(*stream, most_dimensions);
   if (!header.ok()) return header.error();
   EIGENVEIL_TRY(expect_size(stream->name(), header->bytes, header->shape, header->type.size, info.size));
-  return npy_stream_source(std::move(stream), *header, options);
+  return NpzArray{std::move(stream), *std::move(header)};
+}
+
+Result<std::unique_ptr<RowSource>> open_npz(const Recognised& from, const SourceOptions& options) {
+  Result<NpzArray> array = open_npz_array(from.file->path(), options.member, 2);
+  if (!array.ok()) return array.error();
+  return npy_stream_source(std::move(array->stream), array->header, options);
 }
 
 }  // namespace eigenveil::data

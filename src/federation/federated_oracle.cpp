@@ -31,6 +31,7 @@ PrivateSum layout_of(const SumQuery& query, std::size_t d) {
   if (const auto* q = std::get_if<ClassSums>(&query)) return {layout, d, q->classes, {}};
   if (const auto* q = std::get_if<ClassCounts>(&query)) return {layout, q->classes, 1, {}};
   if (const auto* q = std::get_if<ProjectedGram>(&query)) return {layout, q->X.columns(), q->X.columns(), {}};
+  if (const auto* q = std::get_if<SoftmaxGradient>(&query)) return {layout, d, q->W.columns(), {}};
   return {layout, 1, 1, {}};
 }
 
@@ -254,6 +255,16 @@ Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
   wire::v1::Ask ask;
   ask.set_label("recentre");
   *ask.mutable_recenter() = to_wire(mean, radius);
+  const auto done = perform(ask, {});
+  if (!done) return done.error();
+  study_.lattice.radius = radius.value();
+  return {};
+}
+
+Status FederatedOracle::remap(const LinearMap& M, RowBound radius) {
+  wire::v1::Ask ask;
+  ask.set_label("map rows");
+  *ask.mutable_recenter() = to_wire(M, radius);
   const auto done = perform(ask, {});
   if (!done) return done.error();
   study_.lattice.radius = radius.value();

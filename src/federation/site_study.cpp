@@ -137,7 +137,7 @@ Status SiteStudy::replay() {
     if (stored->ask.has_recenter()) {
       const auto recentring = from_wire(stored->ask.recenter());
       if (!recentring) return recentring.error();
-      EIGENVEIL_TRY(rows_.recenter(recentring->mean, recentring->radius));
+      EIGENVEIL_TRY(recenter(rows_, *recentring));
     } else {
       answering_ = true;
     }
@@ -290,7 +290,7 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
     case wire::v1::Ask::kRecenter: {
       const auto recentring = from_wire(ask.recenter());
       if (!recentring) return recentring.error();
-      EIGENVEIL_TRY(rows_.recenter(recentring->mean, recentring->radius));
+      EIGENVEIL_TRY(recenter(rows_, *recentring));
       return std::vector<Int128>();
     }
     case wire::v1::Ask::KIND_NOT_SET:

@@ -29,14 +29,25 @@ class ObservedOracle final : public Oracle {
     observer_.step("asking: " + label);
     return oracle_->ask_model(label, query, mu);
   }
+  Result<Released<Matrix>> ask_batch(const std::string& label, const BatchQuery& query, double q,
+                                     double sigma) override {
+    if (label != batches_) observer_.step("asking: " + label);  // once for all steps
+    batches_ = label;
+    return oracle_->ask_batch(label, query, q, sigma);
+  }
   Status recenter(const Vector& mean, RowBound radius) override {
     observer_.step("recentring rows");
     return oracle_->recenter(mean, radius);
+  }
+  Status remap(const LinearMap& M, RowBound radius) override {
+    observer_.step("mapping rows");
+    return oracle_->remap(M, radius);
   }
 
  private:
   std::unique_ptr<Oracle> oracle_;
   Observer& observer_;
+  std::string batches_;
 };
 
 class OwnRows final : public HeldRows {

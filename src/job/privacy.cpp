@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "eigenveil/privacy/noisy_vector.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -19,12 +21,13 @@ std::string name_of_file(const std::string& data, Adjacency adjacency) {
 }
 
 Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const PrivacyOptions& privacy,
-                                             const std::string& dataset, const std::string& purpose) {
+                                             const std::string& dataset, const std::string& purpose, bool once) {
   auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
   if (!ledger) return ledger.error();
   if (privacy.dataset.empty())
     EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = privacy.adjacency}));
-  return ledger->reserve(dataset, privacy.adjacency, plan, purpose);
+  return once ? ledger->reserve_once(dataset, privacy.adjacency, plan, purpose)
+              : ledger->reserve(dataset, privacy.adjacency, plan, purpose);
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -32,6 +35,10 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
       const auto noise = GaussianMechanism::noise_for(largest, gaussian->mu);
+      if (!noise) return noise.error();
+    }
+    if (const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
+      const auto noise = GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma);
       if (!noise) return noise.error();
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
@@ -64,18 +71,24 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
                                 Observer& observer) {
   auto certified = certify(shape, largest, privacy);
   if (!certified) return certified.error();
+  return charge_certified(*std::move(certified), privacy, run, data, purpose, false, observer);
+}
+
+Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                     const std::string& data, const std::string& purpose, bool once,
+                                     Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
   if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
-  auto reservation = privacy.use_ledger ? reserve(certified->plan, privacy, dataset, purpose)
-                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified->plan));
+  auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
+                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
   if (!reservation) return reservation.error();
   observer.step("budget reserved");
 
   auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
   const bool secure = random.secure();
   return ChargedPlan{
-      {std::move(certified->plan), certified->epsilon, secure, dataset}, *std::move(reservation), std::move(random)};
+      {std::move(certified.plan), certified.epsilon, secure, dataset}, *std::move(reservation), std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {

@@ -42,7 +42,12 @@ class MpiSums final : public RowSums {
   Status recenter(const Vector& mean, RowBound radius) override {
     wire::v1::RankCommand command;
     *command.mutable_recenter() = to_wire(mean, radius);
-    return together(command, [&] { return joint_recenter(mean, radius, rows_); });
+    return together(command, [&] { return joint_recenter({mean, radius, {}}, rows_); });
+  }
+  Status remap(const LinearMap& M, RowBound radius) override {
+    wire::v1::RankCommand command;
+    *command.mutable_recenter() = to_wire(M, radius);
+    return together(command, [&] { return joint_recenter({{}, radius, M}, rows_); });
   }
 
  private:

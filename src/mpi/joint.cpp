@@ -114,8 +114,8 @@ Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows&
   return cells;
 }
 
-Status joint_recenter(const Vector& mean, RowBound radius, BoundedRows& rows) {
-  const Status done = attempt([&] { return rows.recenter(mean, radius); });
+Status joint_recenter(const Recentring& to, BoundedRows& rows) {
+  const Status done = attempt([&] { return recenter(rows, to); });
   return agree(done ? nullptr : &done.error(), 0);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "eigenveil/mpi/mpi.hpp"
+#include "eigenveil/wire/convert.hpp"
 #include "ranks.pb.h"
 
 namespace eigenveil::mpi {
@@ -17,7 +18,7 @@ Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observe
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows);
 Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRows& rows);
 Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows& rows);
-Status joint_recenter(const Vector& mean, RowBound radius, BoundedRows& rows);
+Status joint_recenter(const Recentring& to, BoundedRows& rows);
 
 /// A query that could not be understood: this rank's part in it is to say so.
 Status joint_failure(const Error& error);

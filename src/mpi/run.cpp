@@ -41,8 +41,7 @@ void obey(const wire::v1::RankCommand& command, std::optional<BoundedRows>& rows
     case Kind::kCells:
       return ask(from_wire(command.cells()), [&](const FilteredApply& query) { return joint_cells(query, *rows); });
     case Kind::kRecenter:
-      return ask(from_wire(command.recenter()),
-                 [&](const Recentring& to) { return joint_recenter(to.mean, to.radius, *rows); });
+      return ask(from_wire(command.recenter()), [&](const Recentring& to) { return joint_recenter(to, *rows); });
     case Kind::kStop:
     case Kind::KIND_NOT_SET:
       (void)joint_failure(internal_error("a command that is not known"));

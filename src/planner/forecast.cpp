@@ -20,6 +20,7 @@ class RecordingOracle final : public Oracle {
   RowsShape shape() const override { return oracle_.shape(); }
   bool complete() const override { return oracle_.complete(); }
   Status recenter(const Vector& mean, RowBound radius) override { return oracle_.recenter(mean, radius); }
+  Status remap(const LinearMap& M, RowBound radius) override { return oracle_.remap(M, radius); }
   Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
     noise.push_back({label, noise_of(query, mu) / rows_, false});
     return oracle_.ask(label, query, mu);

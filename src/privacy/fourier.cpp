@@ -3,20 +3,15 @@
 #include <fftw3.h>
 
 #include <memory>
-#include <mutex>
+
+#include "eigenveil/base/fft_planner.hpp"
 
 namespace eigenveil::loss {
 namespace {
 
-// FFTW's planner keeps global tables; only its execution is thread-safe.
-std::mutex& planner() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 struct DestroyPlan {
   void operator()(fftw_plan plan) const {
-    const std::lock_guard lock(planner());
+    const std::lock_guard lock(fft_planner());
     fftw_destroy_plan(plan);
   }
 };
@@ -32,7 +27,7 @@ std::vector<std::complex<double>> forward_transform(std::vector<double> values) 
   std::vector<std::complex<double>> out(values.size() / 2 + 1);
   Plan plan;
   {
-    const std::lock_guard lock(planner());
+    const std::lock_guard lock(fft_planner());
     plan.reset(fftw_plan_dft_r2c_1d(static_cast<int>(values.size()), values.data(), raw(out),
                                     FFTW_ESTIMATE | FFTW_DESTROY_INPUT));
   }
@@ -44,7 +39,7 @@ std::vector<double> backward_transform(std::vector<std::complex<double>> frequen
   std::vector<double> out(2 * (frequencies.size() - 1));
   Plan plan;
   {
-    const std::lock_guard lock(planner());
+    const std::lock_guard lock(fft_planner());
     plan.reset(fftw_plan_dft_c2r_1d(static_cast<int>(out.size()), raw(frequencies), out.data(),
                                     FFTW_ESTIMATE | FFTW_DESTROY_INPUT));
   }

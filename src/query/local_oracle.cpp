@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "eigenveil/privacy/poisson_sample.hpp"
+
 namespace eigenveil {
 
 double Oracle::noise_of(const SumQuery& query, double mu) const {
@@ -19,6 +21,12 @@ double Oracle::noise_of(const FilteredApply& query, std::size_t chosen, double m
   const auto noise = GaussianMechanism::noise_for(sensitivity(query, chosen, facts.lattice, facts.adjacency), mu);
   if (!noise) return 0;
   return facts.noise_factor * noise->deviation() * filtered_unit(facts.lattice);
+}
+
+Result<Released<Matrix>> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/, double /*q*/,
+                                           double /*sigma*/) {
+  return usage_error(
+      fmt::format("'{}' needs whole batches in one place; this engine gives sums over rows only", label));
 }
 
 LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
@@ -105,6 +113,56 @@ Result<Released<Matrix>> LocalOracle::ask_model(const std::string& label, const 
   return GaussianMechanism::release(*std::move(value), moved, mu, unit(query, lattice()), random_);
 }
 
+// Rows in the features' units.
+Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const {
+  const BoundedRows& rows = sums_->here();
+  const std::size_t per_chunk = rows.store().chunk_rows();
+  Batch batch{RowMajorMatrix(static_cast<Eigen::Index>(chosen.size()), static_cast<Eigen::Index>(rows.columns())), {}};
+  std::vector<std::int32_t> buffer;
+  const std::int32_t* from = nullptr;
+  std::size_t chunk = SIZE_MAX;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i] / per_chunk != chunk) {
+      chunk = chosen[i] / per_chunk;
+      const auto read = rows.store().read(chunk, buffer);
+      if (!read) return read.error();
+      from = *read;
+    }
+    const std::int32_t* u = from + chosen[i] % per_chunk * rows.columns();
+    for (std::size_t j = 0; j < rows.columns(); ++j)
+      batch.rows(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = u[j] * lattice().unit();
+    if (!rows.classes().empty()) batch.classes.push_back(rows.classes()[chosen[i]]);
+  }
+  return batch;
+}
+
+Result<Released<Matrix>> LocalOracle::ask_batch(const std::string& label, const BatchQuery& query, double q,
+                                                double sigma) {
+  if (adjacency_ != Adjacency::kAddRemoveOne)
+    return usage_error(
+        fmt::format("'{}' samples its rows, which hides one row more or less: say --adjacency "
+                    "add-remove-one",
+                    label));
+  if (sums_->rows() != sums_->here().rows()) return Oracle::ask_batch(label, query, q, sigma);
+  const auto sample = PoissonSample::of(q);
+  if (!sample) return sample.error();
+  if (q * static_cast<double>(sums_->rows()) > kLargestExpectedBatch)
+    return usage_error(
+        fmt::format("batches of more than {} rows are expected; lower --sample-rate {}", kLargestExpectedBatch, q));
+  if (sigma != 0)
+    if (const auto noise = GaussianMechanism::noise_for(query.sensitivity(), 1 / sigma); !noise) return noise.error();
+  EIGENVEIL_TRY(admit(label, PoissonGaussianEvent{q, sigma}));
+  std::vector<std::size_t> chosen;
+  sample->draw(sums_->rows(), random_, chosen);
+  if (chosen.size() > kLargestBatch) return internal_error("a batch came out far larger than can happen");
+  const auto batch = gather(chosen);
+  if (!batch) return batch.error();
+  auto value = query.exact(*batch);
+  if (!value) return value.error();
+  return GaussianMechanism::release(*std::move(value), query.sensitivity(), 1 / sigma, query.unit(), random_);
+}
+
 Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }
+Status LocalOracle::remap(const LinearMap& M, RowBound radius) { return sums_->remap(M, radius); }
 
 }  // namespace eigenveil

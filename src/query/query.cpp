@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "details.hpp"
+#include "softmax_gradient.hpp"
 
 namespace eigenveil {
 namespace {
@@ -146,6 +147,7 @@ Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjace
                             return internal_error("the radius is below one lattice step");
                           return check_directions(q.X, rows);
                         },
+                        [&](const SoftmaxGradient& q) { return check_softmax(q, rows); },
                         [&](const ClassSums& q) { return check_classes(q.classes, rows); },
                         [&](const ClassCounts& q) -> Status {
                           if (q.classes == 1 && adjacency == Adjacency::kReplaceOne)
@@ -185,6 +187,9 @@ Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
                                  const std::size_t k = q.X.columns();
                                  return sum = {Layout::kSymmetric, k, k, {}}, projected_gram(q, rows);
                                },
+                               [&](const SoftmaxGradient& q) {
+                                 return sum = {Layout::kPlain, d, q.W.columns(), {}}, softmax_sum(q, rows);
+                               },
                            },
                            query);
   if (!values) return values.error();
@@ -207,6 +212,9 @@ Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency
                               [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
                               [&](const SquaredNorms&) { return L * L; },
                               [&](const ProjectedGram& q) { return projected_sensitivity(q, lattice, adjacency); },
+                              [&](const SoftmaxGradient& q) {
+                                return (replace ? 2.0 : 1.0) * static_cast<double>(softmax_clip(q, lattice));
+                              },
                           },
                           query)));
 }
@@ -224,6 +232,7 @@ double unit(const SumQuery& query, const Lattice& lattice) {
                         [&](const ClassCounts&) { return kCountUnit; },
                         [&](const SquaredNorms&) { return step * step; },
                         [&](const ProjectedGram&) { return step * step; },
+                        [&](const SoftmaxGradient&) { return softmax_unit(lattice); },
                     },
                     query);
 }

@@ -12,6 +12,7 @@ class LocalSums final : public RowSums {
   Result<PrivateCounts> counts(const NormExceedance& query) override { return exact_counts(query, rows_); }
   Result<FilteredCells> cells(const FilteredApply& query) override { return exact_cells(query, rows_); }
   Status recenter(const Vector& mean, RowBound radius) override { return rows_.recenter(mean, radius); }
+  Status remap(const LinearMap& M, RowBound radius) override { return rows_.remap(M, radius); }
 
  private:
   BoundedRows rows_;

@@ -119,32 +119,29 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
   return result;
 }
 
-Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
+template <class Map>
+Status BoundedRows::replace(RowBound radius, const Map& map) {
   const std::size_t d = columns();
-  if (static_cast<std::size_t>(mean.size()) != d || !mean.allFinite())
-    return internal_error("the mean to subtract does not fit the rows");
-  const Lattice before = lattice_;
-  const Lattice after{radius.value(), before.bits};
+  const Lattice after{radius.value(), lattice_.bits};
   Status failure;
   std::mutex failing;
   Tickets chunks(store_.chunks());
   on_threads(threads_, [&] {
     std::vector<std::int32_t> buffer;
     std::vector<std::int32_t> moved;
-    std::vector<double> row(d);
+    std::vector<double> features;
     while (const auto chunk = chunks.next()) {
       const auto rows = store_.read(*chunk, buffer);
       Status done = rows ? Status() : Status(rows.error());
       if (rows) {
         const std::size_t count = store_.rows_in(*chunk);
+        features.resize(count * d);
         moved.resize(count * d);
+        map(*rows, count, features.data());
         for (std::size_t i = 0; i < count; ++i) {
-          // a - mean, with a = u * unit
-          for (std::size_t j = 0; j < d; ++j)
-            row[j] = (*rows)[i * d + j] * before.unit() - mean[static_cast<Eigen::Index>(j)];
           if (std::binary_search(zeroed_.begin(), zeroed_.end(), *chunk * store_.chunk_rows() + i))
-            std::fill(row.begin(), row.end(), 0.0);
-          bound_row(row.data(), d, after, &moved[i * d]);
+            std::fill_n(&features[i * d], d, 0.0);
+          bound_row(&features[i * d], d, after, &moved[i * d]);
         }
         done = store_.write(*chunk, moved.data());
       }
@@ -156,6 +153,26 @@ Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
   });
   if (failure.ok()) lattice_ = after;
   return failure;
+}
+
+Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
+  const std::size_t d = columns();
+  if (static_cast<std::size_t>(mean.size()) != d || !mean.allFinite())
+    return internal_error("the mean to subtract does not fit the rows");
+  // a - mean, with a = u * unit
+  return replace(radius, [&, unit = lattice_.unit()](const std::int32_t* rows, std::size_t count, double* out) {
+    for (std::size_t i = 0; i < count * d; ++i) out[i] = rows[i] * unit - mean[static_cast<Eigen::Index>(i % d)];
+  });
+}
+
+Status BoundedRows::remap(const LinearMap& M, RowBound radius) {
+  if (M.rows() != columns() || M.columns() != columns()) return internal_error("the map does not fit the rows");
+  // M^T a, with a = u * unit
+  return replace(radius, [&, unit = lattice_.unit()](const std::int32_t* rows, std::size_t count, double* out) {
+    const std::vector<double> u(rows, rows + count * columns());
+    M.product(u.data(), count, out);
+    for (std::size_t i = 0; i < u.size(); ++i) out[i] *= M.step() * unit;
+  });
 }
 
 }  // namespace eigenveil

@@ -48,6 +48,24 @@ Result<Directions> from_wire(const wire::v1::Directions& message) {
   return directions;
 }
 
+wire::v1::LinearMap to_wire(const LinearMap& M) {
+  wire::v1::LinearMap message;
+  message.set_rows(static_cast<std::uint32_t>(M.rows()));
+  message.set_columns(static_cast<std::uint32_t>(M.columns()));
+  const Matrix values = M.matrix();
+  *message.mutable_values() = {values.data(), values.data() + values.size()};
+  return message;
+}
+
+Result<LinearMap> from_wire(const wire::v1::LinearMap& message) {
+  const std::size_t size = std::size_t{message.rows()} * message.columns();
+  if (size == 0 || size > kMostEntries || size != static_cast<std::size_t>(message.values_size()))
+    return malformed("a linear map whose size is not what it says");
+  auto map = LinearMap::quantise(Eigen::Map<const Matrix>(message.values().data(), message.rows(), message.columns()));
+  if (!map) return malformed(map.error().message);
+  return map;
+}
+
 wire::v1::SumQuery to_wire(const SumQuery& query) {
   wire::v1::SumQuery message;
   if (std::holds_alternative<Gram>(query)) message.mutable_gram();
@@ -60,6 +78,10 @@ wire::v1::SumQuery to_wire(const SumQuery& query) {
   if (const auto* q = std::get_if<ProjectedGram>(&query)) {
     *message.mutable_projected_gram()->mutable_x() = to_wire(q->X);
     message.mutable_projected_gram()->set_radius(q->radius);
+  }
+  if (const auto* q = std::get_if<SoftmaxGradient>(&query)) {
+    *message.mutable_softmax_gradient()->mutable_w() = to_wire(q->W);
+    message.mutable_softmax_gradient()->set_clip(q->clip);
   }
   return message;
 }
@@ -88,6 +110,13 @@ Result<SumQuery> from_wire(const wire::v1::SumQuery& message) {
       const double radius = message.projected_gram().radius();
       if (!(radius > 0) || !std::isfinite(radius)) break;
       return SumQuery(ProjectedGram{*std::move(X), radius});
+    }
+    case Kind::kSoftmaxGradient: {
+      auto W = from_wire(message.softmax_gradient().w());
+      if (!W) return W.error();
+      const double clip = message.softmax_gradient().clip();
+      if (!(clip > 0) || !std::isfinite(clip)) break;
+      return SumQuery(SoftmaxGradient{*std::move(W), clip});
     }
     case Kind::KIND_NOT_SET:
       break;
@@ -137,13 +166,31 @@ wire::v1::Recenter to_wire(const Vector& mean, RowBound radius) {
   return message;
 }
 
+wire::v1::Recenter to_wire(const LinearMap& M, RowBound radius) {
+  wire::v1::Recenter message;
+  *message.mutable_map() = to_wire(M);
+  message.set_radius(radius.value());
+  return message;
+}
+
+Status recenter(BoundedRows& rows, const Recentring& to) {
+  return to.map ? rows.remap(*to.map, to.radius) : rows.recenter(to.mean, to.radius);
+}
+
 Result<Recentring> from_wire(const wire::v1::Recenter& message) {
+  if (message.has_map()) {
+    auto map = from_wire(message.map());
+    if (!map) return map.error();
+    const auto bound = RowBound::of(message.radius());
+    if (message.mean_size() > 0 || !bound) return malformed("a map with a mean, or a row bound that is not finite");
+    return Recentring{{}, *bound, *std::move(map)};
+  }
   if (message.mean_size() == 0) return malformed("a mean of no columns");
   Vector mean(message.mean_size());
   for (int i = 0; i < message.mean_size(); ++i) mean[i] = message.mean(i);
   const auto radius = RowBound::of(message.radius());
   if (!mean.allFinite() || !radius) return malformed("a mean or a row bound that is not finite");
-  return Recentring{std::move(mean), *radius};
+  return Recentring{std::move(mean), *radius, {}};
 }
 
 wire::v1::Plan to_wire(const PrivacyPlan& plan) {

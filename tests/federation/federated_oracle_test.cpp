@@ -71,7 +71,8 @@ std::vector<std::pair<std::string, SumQuery>> sums() {
           {"class sums", ClassSums{3}},
           {"class counts", ClassCounts{3}},
           {"squared norms", SquaredNorms{}},
-          {"projected gram", ProjectedGram{directions(), 3.5}}};
+          {"projected gram", ProjectedGram{directions(), 3.5}},
+          {"softmax gradient", SoftmaxGradient{*LinearMap::quantise(Matrix::Ones(kColumns, 3)), 0.5}}};
 }
 
 Result<ChargedOracle> charge_over(const federation::CoordinatorOptions& options, const PrivacyPlan& plan) {
@@ -168,6 +169,10 @@ TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
 
   ASSERT_TRUE(oracle.recenter(mean, *RowBound::of(4)).ok());
   ASSERT_TRUE(rows.recenter(mean, *RowBound::of(4)).ok());
+  const LinearMap map =
+      *LinearMap::quantise(Matrix::Identity(kColumns, kColumns) + Matrix::Ones(kColumns, kColumns) / 9);
+  ASSERT_TRUE(oracle.remap(map, *RowBound::of(5)).ok());
+  ASSERT_TRUE(rows.remap(map, *RowBound::of(5)).ok());
   const auto after = oracle.ask("after", Gram{}, after_mu);
   ASSERT_TRUE(after.ok()) << after.error().message;
   EXPECT_EQ(in_units(**after, unit(SumQuery(Gram{}), rows.lattice())), as_matrix(*exact_sum(Gram{}, rows)));

@@ -141,6 +141,10 @@ TEST_F(Ranks, GiveTheSameIntegersAfterRecentring) {
     const Both both = hold(options(path));
     ASSERT_TRUE(both.one->recenter(mean, *RowBound::of(5)).ok());
     ASSERT_TRUE(both.many->recenter(mean, *RowBound::of(5)).ok());
+    const LinearMap M =
+        *LinearMap::quantise(Matrix::Ones(kColumns, kColumns) / 3 + Matrix::Identity(kColumns, kColumns));
+    ASSERT_TRUE(both.one->remap(M, *RowBound::of(7)).ok());
+    ASSERT_TRUE(both.many->remap(M, *RowBound::of(7)).ok());
     EXPECT_EQ(both.one->here().lattice().radius, both.many->here().lattice().radius);
     expect_all_same(both);
   }

@@ -136,6 +136,115 @@ TEST(ProjectedGramSum, EqualsTheDefinition) {
     EXPECT_EQ(exact_sum(query, lattice_rows(rows, 6, {.threads = threads, .chunk_rows = chunk}))->values, expected);
 }
 
+// (softmax - onehot) (x) u, shrunk, row by row in doubles; the integers are within their rounding of it.
+Matrix slow_softmax(const std::vector<LatticeRow>& rows, const std::vector<int>& classes, const Matrix& W,
+                    double clip) {
+  Matrix sum = Matrix::Zero(W.rows(), W.cols());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Vector u(W.rows());
+    for (Eigen::Index j = 0; j < u.size(); ++j) u[j] = rows[i][static_cast<std::size_t>(j)];
+    Vector r = (W.transpose() * u).array().exp();
+    r /= r.sum();
+    r[classes[i]] -= 1;
+    sum += u * r.transpose() * std::min(1.0, clip / (u.norm() * r.norm()));
+  }
+  return sum;
+}
+
+TEST(SoftmaxGradientSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
+  const auto rows = random_rows(3000, 9);
+  std::vector<int> classes;
+  for (std::size_t i = 0; i < rows.size(); ++i) classes.push_back(static_cast<int>(i * i % 4));
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal(0, 0x1p-20);
+  const Matrix W = Matrix::NullaryExpr(9, 4, [&] { return 3 * normal(random); });
+  const SumQuery query = SoftmaxGradient{*LinearMap::quantise(W), 300000};
+  const auto once = exact_sum(query, lattice_rows(rows, 9, {.classes = classes}));
+  ASSERT_TRUE(once.ok());
+  const Matrix expected = slow_softmax(rows, classes, W, 300000);
+  for (Eigen::Index i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * unit(query, {0x1p20, 20}),
+                expected.data()[i], 3000.0);  // a step of w a row
+  for (const auto& [threads, chunk] : {std::pair<int, std::size_t>{1, 7}, {2, 100}, {7, 13}, {7, 0}}) {
+    const auto other =
+        exact_sum(query, lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk, .classes = classes}));
+    EXPECT_TRUE(other->values == once->values) << threads << " threads, chunks of " << chunk;
+  }
+  // Backwards: the order of rows does not count.
+  EXPECT_TRUE(exact_sum(query, lattice_rows({rows.rbegin(), rows.rend()}, 9,
+                                            {.threads = 2, .classes = {classes.rbegin(), classes.rend()}}))
+                  ->values == once->values);
+}
+
+TEST(SoftmaxGradientSum, TakesNothingFromRowsThatSayNothing) {
+  const LinearMap huge = *LinearMap::quantise(Matrix::Constant(2, 3, 0x1p190));
+  const auto rows = lattice_rows({{0, 0}, {5, 5}}, 2, {.bits = 10, .classes = {1, 7}});  // zero; of no class
+  const auto sum = exact_sum(SoftmaxGradient{huge, 100}, rows);
+  EXPECT_TRUE(sum->values == std::vector<Int128>(6));
+}
+
+TEST(SoftmaxGradientSum, StaysExactBeyondWhatDoublesHold) {
+  const LatticeRow row = {1048575, 3};
+  constexpr std::size_t kRows = 40001;
+  const LinearMap flat = *LinearMap::quantise(Matrix::Zero(2, 2));
+  const auto sum = [&](std::size_t n) {
+    return exact_sum(SoftmaxGradient{flat, 0x1p20}, lattice_rows(std::vector<LatticeRow>(n, row), 2,
+                                                                 {.chunk_rows = 50000, .classes = std::vector<int>(n)}))
+        ->values;
+  };
+  const auto one = sum(1);
+  const auto all = sum(kRows);
+  EXPECT_GT(all[2], Int128{1} << 53);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_TRUE(all[i] == 40001 * one[i]) << i;
+}
+
+TEST(SoftmaxGradientSum, IsRefusedWhereItDoesNotFit) {
+  const auto rows = lattice_rows({{1, 2}}, 2, {.bits = 10, .classes = {0}});
+  const auto refused = [&](const BoundedRows& of, const Matrix& W, double clip) {
+    return !validate(SumQuery(SoftmaxGradient{*LinearMap::quantise(W), clip}), of, Adjacency::kReplaceOne).ok();
+  };
+  EXPECT_FALSE(refused(rows, Matrix::Ones(2, 3), 1024));
+  EXPECT_TRUE(refused(rows, Matrix::Ones(2, 3), 1024.5)) << "a clip above the row bound";
+  EXPECT_TRUE(refused(rows, Matrix::Ones(2, 3), 0.0001)) << "a clip below the lattice";
+  EXPECT_TRUE(refused(rows, Matrix::Ones(2, 3), std::nan("")));
+  EXPECT_TRUE(refused(rows, Matrix::Ones(3, 3), 10));
+  EXPECT_TRUE(refused(rows, Matrix::Ones(2, 1), 10));
+  EXPECT_TRUE(refused(lattice_rows({{1, 2}}, 2, {.bits = 10}), Matrix::Ones(2, 3), 10)) << "no classes";
+  EXPECT_FALSE(LinearMap::quantise(Matrix::Constant(2, 2, std::nan(""))).ok());
+  EXPECT_FALSE(LinearMap::quantise(Matrix::Constant(2, 2, 0x1p201)).ok());
+}
+
+// A map of single rows: no row depends on its block, and the product is exact.
+TEST(Remap, MapsEveryRowByItself) {
+  const auto rows = random_rows(500, 9);
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  const LinearMap M = *LinearMap::quantise(Matrix::NullaryExpr(9, 9, [&] { return 3 * normal(random); }));
+  const auto mapped = [&](const std::vector<LatticeRow>& from, int threads, std::size_t chunk) {
+    auto bounded = lattice_rows(from, 9, {.threads = threads, .chunk_rows = chunk});
+    EXPECT_TRUE(bounded.remap(M, *RowBound::of(0x1p21)).ok());
+    return *exact_sum(Gram{}, bounded);
+  };
+  const auto all = mapped(rows, 1, 0);
+  EXPECT_TRUE(mapped(rows, 7, 13).values == all.values);
+  std::vector<Int128> added(all.values.size());
+  for (const LatticeRow& row : rows) {
+    const auto alone = mapped({row}, 1, 0);
+    for (std::size_t i = 0; i < added.size(); ++i) added[i] += alone.values[i];
+  }
+  EXPECT_TRUE(added == all.values);
+
+  auto one = lattice_rows({rows[0]}, 9);
+  ASSERT_TRUE(one.remap(M, *RowBound::of(0x1p30)).ok());
+  Vector u(9);
+  for (Eigen::Index j = 0; j < 9; ++j) u[j] = rows[0][static_cast<std::size_t>(j)];
+  const Vector expected = M.matrix().transpose() * u;
+  std::vector<std::int32_t> buffer;
+  const std::int32_t* got = *one.store().read(0, buffer);
+  for (Eigen::Index j = 0; j < 9; ++j) EXPECT_NEAR(got[j] * one.lattice().unit(), expected[j], one.lattice().unit());
+  EXPECT_FALSE(one.remap(*LinearMap::quantise(Matrix::Ones(9, 8)), *RowBound::of(1)).ok());
+}
+
 TEST(Directions, NormFactorBoundsTheSpectralNorm) {
   for (int trial = 0; trial < 50; ++trial) {
     const Eigen::Index d = 5 + trial * 7;

@@ -128,8 +128,14 @@ SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X
       return ClassCounts{kClasses};
     case 6:
       return ClassCounts{1};
-    default:
+    case 7:
       return SquaredNorms{};
+    default: {
+      // From residuals of all classes alike to one class that is certain.
+      std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
+      const Matrix W = Matrix::NullaryExpr(X.rows(), kClasses, [&] { return normal(random); });
+      return SoftmaxGradient{*LinearMap::quantise(W), radius};
+    }
   }
 }
 
@@ -153,7 +159,7 @@ TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 8));
+INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 9));
 
 TEST(FilteredSensitivity, IsNeverExceeded) {
   std::mt19937_64 random(77);
@@ -218,6 +224,7 @@ constexpr int kL = 1 << 20;
 std::vector<TightCase> tight_cases() {
   const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));
   const Directions e12 = *Directions::quantise(Matrix::Identity(3, 2));
+  const LinearMap flat = *LinearMap::quantise(Matrix::Zero(3, kClasses));
   const Row x{{kL, 0, 0}, 0};
   const Row y{{0, kL, 0}, 0};
   const Row zero{{0, 0, 0}, 0};
@@ -232,6 +239,8 @@ std::vector<TightCase> tight_cases() {
           {"class sums add", ClassSums{kClasses}, x, {}},
           {"class counts replace", ClassCounts{kClasses}, zero, Row{{0, 0, 0}, 1}},
           {"class counts add", ClassCounts{kClasses}, zero, {}},
+          {"softmax gradient replace", SoftmaxGradient{flat, kL / 4.0}, x, Row{{-kL, 0, 0}, 0}},
+          {"softmax gradient add", SoftmaxGradient{flat, kL / 4.0}, x, {}},
           {"squared norms replace", SquaredNorms{}, x, zero},
           {"squared norms add", SquaredNorms{}, x, {}}};
 }

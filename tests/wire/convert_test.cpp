@@ -87,7 +87,7 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
   property("from_wire(to_wire(query)) == query", [] {
     const std::size_t classes = *rc::gen::inRange<std::size_t>(1, 1000001);
     SumQuery query = Gram{};
-    switch (*rc::gen::inRange(0, 6)) {
+    switch (*rc::gen::inRange(0, 7)) {
       case 1:
         query = Apply{any_directions()};
         break;
@@ -103,6 +103,9 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
       case 5:
         query = ProjectedGram{any_directions(), any_positive()};
         break;
+      case 6:
+        query = SoftmaxGradient{*LinearMap::quantise(any_directions().scaled() * 0.7), any_positive()};
+        break;
       default:
         break;
     }
@@ -115,6 +118,10 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
     if (const auto* projected = std::get_if<ProjectedGram>(&query)) {
       RC_ASSERT(same(projected->X, std::get<ProjectedGram>(*back).X));
       RC_ASSERT(same_bits(projected->radius, std::get<ProjectedGram>(*back).radius));
+    }
+    if (const auto* softmax = std::get_if<SoftmaxGradient>(&query)) {
+      RC_ASSERT(softmax->W.matrix() == std::get<SoftmaxGradient>(*back).W.matrix());
+      RC_ASSERT(same_bits(softmax->clip, std::get<SoftmaxGradient>(*back).clip));
     }
   });
 }
@@ -320,6 +327,11 @@ TEST(Convert, RefusesSumsOfNoKindOrSize) {
       {"class_sums { classes: 1000001 }", "kind or size"},
       {"class_counts {}", "kind or size"},
       {"class_counts { classes: 4294967295 }", "kind or size"},
+      {"softmax_gradient { clip: 1 }", "size"},
+      {"softmax_gradient { w { rows: 1 columns: 2 values: 1 } clip: 1 }", "size"},
+      {"softmax_gradient { w { rows: 1 columns: 1 values: nan } clip: 1 }", "finite"},
+      {"softmax_gradient { w { rows: 1 columns: 1 values: 1 } }", "kind or size"},
+      {"softmax_gradient { w { rows: 1 columns: 1 values: 1 } clip: inf }", "kind or size"},
       {"projected_gram { radius: 1 }", "size"},
       {"projected_gram { x { rows: 1 columns: 1 scaled: 1 } }", "kind or size"},
       {"projected_gram { x { rows: 1 columns: 1 scaled: 1 } radius: -1 }", "kind or size"},
@@ -356,6 +368,9 @@ TEST(Convert, RefusesMeansThatAreNotFinite) {
       {"mean: 0 radius: -1", "not finite"},
       {"mean: 0 radius: nan", "not finite"},
       {"mean: 0 radius: inf", "not finite"},
+      {"map { rows: 1 columns: 1 values: inf } radius: 1", "finite"},
+      {"map { rows: 1 columns: 1 values: 1 }", "not finite"},
+      {"mean: 0 map { rows: 1 columns: 1 values: 1 } radius: 1", "a map with a mean"},
   });
 }
 

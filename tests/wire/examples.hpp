@@ -53,6 +53,9 @@ inline const std::vector<Example>& to_site_examples() {
       {"to-ask-product", R"(ask { number: 9
          product { x { rows: 1 columns: 1 scaled: 1048576 } grid: 0.25 grid: 1 } mu: 0.5 chosen: 1 })"},
       {"to-ask-recenter", R"(ask { number: 10 recenter { mean: 0.5 mean: -0.25 radius: 1.5 } })"},
+      {"to-ask-softmax-gradient", R"(ask { number: 11
+         sum { softmax_gradient { w { rows: 1 columns: 2 values: 0.5 values: -1.5 } clip: 0.25 } } mu: 1 })"},
+      {"to-ask-map", R"(ask { number: 12 recenter { map { rows: 1 columns: 1 values: 3 } radius: 1.5 } })"},
       {"to-refusal", R"(refusal { reason: "an older version" })"},
       {"to-finish", R"(finish { study: "ff" })"}};
   return examples;

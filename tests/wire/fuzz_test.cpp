@@ -38,6 +38,11 @@ void check(const std::vector<double>& grid) {
   }
 }
 
+void check(const LinearMap& map) {
+  EXPECT_TRUE(map.rows() > 0 && map.columns() > 0);
+  EXPECT_TRUE(map.matrix().allFinite() && map.step() > 0);
+}
+
 void check_classes(std::size_t classes) { EXPECT_TRUE(classes >= 1 && classes <= 1000000) << classes; }
 
 void check_positive(double value) { EXPECT_TRUE(value > 0 && std::isfinite(value)) << value; }
@@ -49,6 +54,10 @@ void check(const SumQuery& query) {
   if (const auto* projected = std::get_if<ProjectedGram>(&query)) {
     check(projected->X);
     check_positive(projected->radius);
+  }
+  if (const auto* gradient = std::get_if<SoftmaxGradient>(&query)) {
+    check(gradient->W);
+    check_positive(gradient->clip);
   }
 }
 
@@ -63,7 +72,9 @@ void check(const FilteredApply& query) {
 }
 
 void check(const Recentring& recentring) {
-  EXPECT_TRUE(recentring.mean.size() > 0 && recentring.mean.allFinite());
+  EXPECT_NE(recentring.map.has_value(), recentring.mean.size() > 0);
+  if (recentring.map) check(*recentring.map);
+  EXPECT_TRUE(recentring.mean.allFinite());
   check_positive(recentring.radius.value());
 }
 

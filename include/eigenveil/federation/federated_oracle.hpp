@@ -34,6 +34,7 @@ class FederatedOracle final : public Oracle {
                                       std::int64_t target, double epsilon, double mu) override;
   Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override;
   Status recenter(const Vector& mean, RowBound radius) override;
+  Status remap(const LinearMap& M, RowBound radius) override;
   bool complete() const override { return meter_.complete(); }
 
  private:

@@ -63,6 +63,11 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
                                 const RunOptions& run, const std::string& data, const std::string& purpose,
                                 Observer& observer);
 
+/// Charges a certified plan. `once`: the purpose is unique to this work, and what it paid before is not charged again.
+Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                     const std::string& data, const std::string& purpose, bool once,
+                                     Observer& observer);
+
 /// The budget alone, for estimators and the planner.
 Budget budget_of(const PrivacyOptions& privacy);
 

@@ -29,12 +29,16 @@ class LocalOracle final : public Oracle {
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
                                       std::int64_t target, double epsilon, double mu) override;
   Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override;
+  Result<Released<Matrix>> ask_batch(const std::string& label, const BatchQuery& query, double q,
+                                     double sigma) override;
   Status recenter(const Vector& mean, RowBound radius) override;
+  Status remap(const LinearMap& M, RowBound radius) override;
   bool complete() const override { return meter_.complete(); }
 
  private:
   const Lattice& lattice() const { return sums_->here().lattice(); }
   Status admit(const std::string& label, const Mechanism& asked);
+  Result<Batch> gather(const std::vector<std::size_t>& chosen) const;
 
   std::unique_ptr<RowSums> sums_;
   Adjacency adjacency_;

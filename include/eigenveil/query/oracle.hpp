@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "eigenveil/query/batch_query.hpp"
 #include "eigenveil/query/filtered.hpp"
 #include "eigenveil/query/model_based.hpp"
 
@@ -47,8 +48,15 @@ class Oracle {
   /// An answer whose sensitivity rests on a model of the rows. Only a plan that says `model_based` may ask.
   virtual Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) = 0;
 
+  /// A function of a Poisson sample of the rows, each taken with probability q, with noise of `sigma` sensitivities
+  /// (0: none). Add-remove-one only, and only where one process holds all rows: other engines refuse.
+  virtual Result<Released<Matrix>> ask_batch(const std::string& label, const BatchQuery& query, double q, double sigma);
+
   /// Shifts every row by a released mean and bounds it again. Charges nothing: rows are mapped one by one.
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;
+
+  /// Replaces every row a by M^T a, M square, and bounds it again. Charges nothing either.
+  virtual Status remap(const LinearMap& M, RowBound radius) = 0;
 
   /// True when every answer of the plan was asked for and nothing was refused.
   virtual bool complete() const = 0;

@@ -42,7 +42,14 @@ struct ProjectedGram {
   double radius;
 };
 
-using SumQuery = std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms, ProjectedGram>;
+/// sum u (softmax(W^T u) - e_class)^T (d x K), each row's term shrunk to a norm of at most `clip`, which is at most the
+/// row bound: softmax_gradient.proof.md. Rows of no class add nothing.
+struct SoftmaxGradient {
+  LinearMap W;  ///< d x K
+  double clip;
+};
+
+using SumQuery = std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms, ProjectedGram, SoftmaxGradient>;
 
 /// For each point of an ascending grid: how many rows have a norm ||u||, or ||X^T u|| if directions are given, above it
 struct NormExceedance {

@@ -22,6 +22,7 @@ class RowSums {
   virtual Result<PrivateCounts> counts(const NormExceedance& query) = 0;
   virtual Result<FilteredCells> cells(const FilteredApply& query) = 0;
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;
+  virtual Status remap(const LinearMap& M, RowBound radius) = 0;
 };
 
 /// Rows that this process holds alone.

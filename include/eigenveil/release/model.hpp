@@ -21,7 +21,7 @@ namespace eigenveil {
 /// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
 /// Other models have mean, offset and scale and: "cca" x_weights (d1 x K), y_weights (d2 x K), correlations (K); "fda"
 /// scalings (d x K), eigenvalues (K), class_means (C x d), priors (C) and the manifest key classes [labels]; "sir"
-/// directions (d x K), eigenvalues (K); "gep" vectors (d x K), eigenvalues (K).
+/// directions (d x K), eigenvalues (K); "gep" vectors (d x K), eigenvalues (K). "clip" has heads instead: job/clip.hpp.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;

@@ -10,6 +10,7 @@
 #include "eigenveil/data/source.hpp"
 #include "eigenveil/rows/chunk_store.hpp"
 #include "eigenveil/rows/lattice.hpp"
+#include "eigenveil/rows/linear_map.hpp"
 
 namespace eigenveil {
 
@@ -42,7 +43,7 @@ struct BoundingDiagnostics {
 };
 
 /// Private rows after clipping and quantisation: the only rows an oracle takes. Every row has ||u|| <= 2^bits in
-/// exact integers. Immutable but for `recenter`, which maps each row by a public function of itself.
+/// exact integers. Immutable but for `recenter` and `remap`, which map each row by a public function of itself.
 class BoundedRows {
  public:
   /// Reads, maps, clips and quantises a whole source. Nothing is charged or released by it.
@@ -62,7 +63,14 @@ class BoundedRows {
   /// neighbours. `mean` and `radius` must be public or released.
   Status recenter(const Vector& mean, RowBound radius);
 
+  /// Replaces every row a by bound(M^T a, radius), M square: likewise.
+  Status remap(const LinearMap& M, RowBound radius);
+
  private:
+  // Replaces the rows of each chunk; `map(rows, count, out)` fills features in their own units, on several threads.
+  template <class Map>
+  Status replace(RowBound radius, const Map& map);
+
   BoundedRows(ChunkStore store, Lattice lattice, int threads)
       : store_(std::move(store)), lattice_(lattice), threads_(threads) {}
 

@@ -11,22 +11,28 @@ namespace eigenveil {
 // made, gives directions that are not orthonormal, a grid that does not ascend, or a number that is not finite.
 
 wire::v1::Directions to_wire(const Directions& X);
+wire::v1::LinearMap to_wire(const LinearMap& M);
 wire::v1::SumQuery to_wire(const SumQuery& query);
 wire::v1::NormExceedance to_wire(const NormExceedance& query);
 wire::v1::FilteredApply to_wire(const FilteredApply& query);
 wire::v1::Recenter to_wire(const Vector& mean, RowBound radius);
+wire::v1::Recenter to_wire(const LinearMap& M, RowBound radius);
 wire::v1::Plan to_wire(const PrivacyPlan& plan);
 /// How rows are read: the public options, and the columns and classes that they came to.
 wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened);
 
 Result<Directions> from_wire(const wire::v1::Directions& message);
+Result<LinearMap> from_wire(const wire::v1::LinearMap& message);
 Result<SumQuery> from_wire(const wire::v1::SumQuery& message);
 Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message);
 Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message);
 struct Recentring {
   Vector mean;
   RowBound radius;
+  std::optional<LinearMap> map;  ///< instead of a mean
 };
+/// Recentres or remaps the rows, whichever it says.
+Status recenter(BoundedRows& rows, const Recentring& to);
 Result<Recentring> from_wire(const wire::v1::Recenter& message);
 Result<PrivacyPlan> from_wire(const wire::v1::Plan& message);
 /// The options that read such rows from a file of one's own.

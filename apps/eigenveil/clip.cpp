@@ -1,0 +1,315 @@
+#include "eigenveil/job/clip.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+constexpr double kSgdRate = 0.5;
+
+struct ClipPairFlags {
+  PairFiles files;
+  void add_to(CLI::App& app) {
+    app.add_option("--x", files.x, "Vectors of the first view: NPY, CSV, ...")->group("Pairs");
+    app.add_option("--y", files.y, "Vectors of the second view, row by row those of the same pairs")->group("Pairs");
+    app.add_option("--images", files.images, "Grey images: IDX, IDX.gz, NPY (a flat image a row), or a folder of such")
+        ->group("Pairs");
+    app.add_option("--captions", files.captions, "Texts of the images, one a line")->group("Pairs");
+    app.add_option("--labels", files.labels, "Instead of captions: the images' classes, as numbers from 0")
+        ->group("Pairs");
+    app.add_option("--class-names", files.class_names, "Public names of the classes, one a line")->group("Pairs");
+    app.add_option("--prompts", files.prompts, "Public sentences with {} for a class, one a line; default: a few")
+        ->group("Pairs");
+  }
+};
+
+struct ClipFitFlags {
+  ClipPairFlags pairs;
+  std::string image_encoder = "scatter";
+  std::string text_encoder = "hash";
+  std::vector<double> pixel_range = {0, 255};
+  std::string method = "auto";
+  std::string objective;
+  std::optional<std::size_t> dim;
+  double temperature = 1;
+  std::optional<double> clip;
+  std::optional<double> sample_rate;
+  std::optional<std::size_t> steps;
+  std::optional<std::string> optimizer;
+  std::optional<double> rate;
+  std::string delta;
+  PrivacyFlags privacy;
+  RunFlags run;
+  OutputFlags output;
+};
+
+Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
+  EncoderChoices choices{flags.image_encoder, flags.text_encoder, {}, flags.pixel_range[0], flags.pixel_range[1]};
+  const auto shape = flags.output.report_options();
+  if (!shape) return shape.error();
+  if (shape->image_shape) choices.image_shape = {shape->image_shape->height, shape->image_shape->width};
+  return choices;
+}
+
+// What was given; the rest as the library has it.
+std::optional<ClipTraining> clip_training(const ClipFitFlags& flags) {
+  ClipTraining training;
+  if (flags.optimizer) training.optimizer = *flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
+  training.clip = flags.clip.value_or(training.clip);
+  training.sample_rate = flags.sample_rate.value_or(training.sample_rate);
+  training.steps = flags.steps.value_or(training.steps);
+  training.rate = flags.rate.value_or(training.optimizer == Optimizer::kAdam ? training.rate : kSgdRate);
+  const bool given = flags.clip || flags.sample_rate || flags.steps || flags.optimizer || flags.rate;
+  return given ? std::optional(training) : std::nullopt;
+}
+
+Result<ClipJob> clip_job(const ClipFitFlags& flags) {
+  const bool auto_delta = flags.delta == "auto";
+  PrivacyFlags spending = flags.privacy;
+  spending.delta = 0.5;
+  // Batches are sampled: what is hidden is one pair more or less.
+  if (spending.adjacency.empty())
+    spending.adjacency = flags.method == "batch" || flags.method == "pair" ? "add-remove-one" : "replace-one";
+  if (!auto_delta) {
+    const auto* end = flags.delta.data() + flags.delta.size();
+    const auto [stop, failure] = std::from_chars(flags.delta.data(), end, spending.delta);
+    if (failure != std::errc() || stop != end)
+      return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", flags.delta));
+  }
+  const auto privacy = spending.options();
+  if (!privacy) return privacy.error();
+  const auto run = flags.run.options();
+  if (!run) return run.error();
+  const auto encoders = clip_encoders(flags);
+  if (!encoders) return encoders.error();
+  ClipJob job{.pairs = flags.pairs.files, .encoders = *encoders, .privacy = *privacy, .run = *run};
+  for (const ClipMethod method :
+       {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
+    if (flags.method == name(method)) job.method = method;
+  job.training = clip_training(flags);
+  if (!flags.objective.empty()) job.objective = flags.objective;
+  job.dim = flags.dim;
+  job.temperature = flags.temperature;
+  job.auto_delta = auto_delta;
+  job.out = flags.output.out;
+  job.report = flags.output.report;
+  return job;
+}
+
+int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags& output) {
+  const auto& manifest = outcome.model.manifest;
+  if (output.diagnostics)
+    fmt::print(stderr, "diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
+               outcome.diagnostics.rows, outcome.diagnostics.clipped);
+  for (const std::string& note : outcome.notes)
+    if (!output.quiet) fmt::print(stderr, "eigenveil: {} (Not private: do not share.)\n", note);
+  if (output.json) {
+    nlohmann::json object = {{"model", job.out}};
+    for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
+                            "warnings", "rows", "noisy_rows", "events", "options", "classes"})
+      if (manifest.contains(key)) object[key] = manifest[key];
+    if (!job.report.empty()) object["report"] = job.report;
+    fmt::print("{}\n", object.dump());
+    return 0;
+  }
+  fmt::print("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
+             manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
+             manifest["guarantee"].get<std::string>());
+  for (const auto& warning : manifest["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
+  fmt::print("Model:  {}\n", job.out);
+  if (!job.report.empty()) fmt::print("Report: {}\n", job.report);
+  return 0;
+}
+
+int run_clip_fit(const ClipFitFlags& flags) {
+  const auto job = clip_job(flags);
+  if (!job) return fail(job.error());
+  const auto outcome = [&] {
+    Terminal terminal(flags.output.quiet);
+    return run_clip(*job, terminal);
+  }();
+  return outcome ? show_clip(*outcome, *job, flags.output) : fail(outcome.error());
+}
+
+void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
+  const ClipTraining defaults;
+  const char* group = "Training (batch, pair)";
+  app.add_option(
+         "--clip", flags.clip,
+         fmt::format("Longest gradient: of a batch (batch), of one similarity (pair); default {}", defaults.clip))
+      ->group(group);
+  app.add_option("--sample-rate", flags.sample_rate,
+                 fmt::format("Public probability of a pair to be in a batch; default {}", defaults.sample_rate))
+      ->group(group);
+  app.add_option("--steps", flags.steps, fmt::format("Batches in all; default {}", defaults.steps))->group(group);
+  app.add_option("--optimizer", flags.optimizer, "adam (default) or sgd")
+      ->check(CLI::IsMember({"adam", "sgd"}))
+      ->group(group);
+  app.add_option("--lr", flags.rate,
+                 fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, kSgdRate))
+      ->group(group);
+}
+
+Command clip_fit_command(CLI::App& clip) {
+  auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
+  auto flags = std::make_shared<ClipFitFlags>();
+  flags->pairs.add_to(*app);
+  app->add_option("--image-encoder", flags->image_encoder,
+                  "Public: scatter (wavelets, no weights), pixels, or torchscript:FILE, a module called with one image "
+                  "at a time")
+      ->capture_default_str()
+      ->group("Encoders");
+  app->add_option("--text-encoder", flags->text_encoder,
+                  "Public: hash (no weights), vectors:FILE of word vectors, or torchscript:FILE, a module called with "
+                  "the bytes of a text")
+      ->capture_default_str()
+      ->group("Encoders");
+  app->add_option("--pixel-range", flags->pixel_range, "Public range of a pixel")
+      ->expected(2)
+      ->capture_default_str()
+      ->group("Encoders");
+  app->add_option(
+         "--method", flags->method,
+         "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
+         "with the classes' captions); by noisy gradients of sampled batches: batch (clipped as a whole), pair "
+         "(each similarity clipped); auto: prompt where there are classes, otherwise whitened")
+      ->check(CLI::IsMember({"auto", "cross", "whitened", "prompt", "batch", "pair"}))
+      ->capture_default_str()
+      ->group("Method");
+  app->add_option("--objective", flags->objective,
+                  "infonce (prompt, batch, pair) or linear (cross, whitened, batch); follows the method")
+      ->check(CLI::IsMember({"infonce", "linear"}))
+      ->group("Method");
+  app->add_option("--dim", flags->dim, "Dimensions of the embedding; default: classes - 1, or 16")->group("Method");
+  app->add_option("--temperature", flags->temperature,
+                  "batch, pair: of the loss. Otherwise of the scores: a linear head takes it in, the model keeps it")
+      ->capture_default_str()
+      ->group("Method");
+  add_training_flags(*app, *flags);
+  flags->privacy.add_to(*app);
+  app->remove_option(app->get_option("--delta"));
+  flags->privacy.adjacency.clear();
+  app->get_option("--adjacency")
+      ->description(
+          "What is protected: replace-one row, or add-remove-one (hides the row count; default for batch, pair)")
+      ->default_str("");
+  app->add_option("--delta", flags->delta, "Probability that epsilon does not hold, or auto: 1 / (2 pairs)")
+      ->required()
+      ->group("Privacy");
+  flags->output.add_to(*app);
+  app->get_option("--image-shape")->description("HEIGHTxWIDTH of an image; default: square")->group("Encoders");
+  flags->run.add_to(*app);
+  app->footer(
+      "\nExample:\n  eigenveil clip fit --images train-images.idx --labels train-labels.idx --class-names names.txt "
+      "--epsilon 1 --delta auto\n"
+      "  eigenveil clip eval model.npz --images test-images.idx --labels test-labels.idx --class-names names.txt");
+  return {app, [flags] { return run_clip_fit(*flags); }};
+}
+
+struct ClipEvalFlags {
+  std::string model;
+  ClipPairFlags pairs;
+  bool retrieval = false;
+  bool json = false;
+  bool quiet = false;
+  RunFlags run;
+};
+
+int run_clip_eval(const ClipEvalFlags& flags) {
+  const auto run = flags.run.options();
+  if (!run) return fail(run.error());
+  const auto model = read_model(flags.model);
+  if (!model) return fail(model.error());
+  const auto metrics = [&] {
+    Terminal terminal(flags.quiet);
+    return evaluate_clip(*model, flags.pairs.files, flags.retrieval, *run, terminal);
+  }();
+  if (!metrics) return fail(metrics.error());
+  constexpr int kDepths[] = {1, 5, 10};
+  if (flags.json) {
+    nlohmann::json object = {{"model", flags.model}, {"pairs", metrics->pairs}, {"private", false}};
+    if (metrics->accuracy) object["accuracy"] = *metrics->accuracy;
+    for (std::size_t k = 0; k < metrics->image_to_text.size(); ++k) {
+      object["image_to_text"][fmt::format("recall@{}", kDepths[k])] = metrics->image_to_text[k];
+      object["text_to_image"][fmt::format("recall@{}", kDepths[k])] = metrics->text_to_image[k];
+    }
+    fmt::print("{}\n", object.dump());
+    return 0;
+  }
+  if (metrics->accuracy)
+    fmt::print("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
+  for (std::size_t k = 0; k < metrics->image_to_text.size(); ++k)
+    fmt::print("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k],
+               100 * metrics->image_to_text[k], 100 * metrics->text_to_image[k]);
+  fmt::print("These figures describe the pairs they were computed on: they are NOT private. The model is.\n");
+  return 0;
+}
+
+Command clip_eval_command(CLI::App& clip) {
+  auto* app = clip.add_subcommand("eval", "Zero-shot accuracy and retrieval on pairs (not private)");
+  auto flags = std::make_shared<ClipEvalFlags>();
+  app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
+  flags->pairs.add_to(*app);
+  app->add_flag("--retrieval", flags->retrieval, "Recall at 1, 5 and 10, both ways");
+  app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
+  app->add_flag("--quiet", flags->quiet, "No progress on stderr");
+  app->add_option("--threads", flags->run.threads, "Threads; 0: all cores");
+  return {app, [flags] { return run_clip_eval(*flags); }};
+}
+
+struct ClipEmbedFlags {
+  std::string model;
+  PairFiles what;
+  std::string out;
+  bool json = false;
+  bool quiet = false;
+  RunFlags run;
+};
+
+int run_clip_embed(const ClipEmbedFlags& flags) {
+  const auto run = flags.run.options();
+  if (!run) return fail(run.error());
+  const auto model = read_model(flags.model);
+  if (!model) return fail(model.error());
+  const auto rows = [&] {
+    Terminal terminal(flags.quiet);
+    return embed_clip(*model, flags.what, flags.out, *run, terminal);
+  }();
+  if (!rows) return fail(rows.error());
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}}).dump());
+  else
+    fmt::print("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. The model is.\n",
+               with_commas(*rows), flags.out);
+  return 0;
+}
+
+Command clip_embed_command(CLI::App& clip) {
+  auto* app = clip.add_subcommand("embed", "Unit embeddings of images, texts or vectors (not private)");
+  auto flags = std::make_shared<ClipEmbedFlags>();
+  app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
+  app->add_option("--images", flags->what.images, "Images to embed");
+  app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
+  app->add_option("--x", flags->what.x, "Vectors of the first view");
+  app->add_option("--y", flags->what.y, "Vectors of the second view");
+  app->add_option("--out", flags->out, "Embeddings to write: .npy or .csv")->required();
+  app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
+  app->add_flag("--quiet", flags->quiet, "No progress on stderr");
+  app->add_option("--threads", flags->run.threads, "Threads; 0: all cores");
+  return {app, [flags] { return run_clip_embed(*flags); }};
+}
+
+}  // namespace
+
+std::vector<Command> clip_commands(CLI::App& program) {
+  auto* clip = program.add_subcommand("clip", "Private joint embeddings of images and texts, or of any two views");
+  clip->require_subcommand(1);
+  return {clip_fit_command(*clip), clip_eval_command(*clip), clip_embed_command(*clip), clip_train_command(*clip)};
+}
+
+}  // namespace eigenveil::app

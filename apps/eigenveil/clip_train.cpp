@@ -1,0 +1,98 @@
+#include "eigenveil/job/clip_train.hpp"
+
+#include <fmt/format.h>
+
+#include "options.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+struct ClipTrainFlags {
+  ClipTrainJob job{.privacy = {*Epsilon::of(1), *Delta::of(0.5)}, .out = "trained.pt"};
+  std::string optimizer = "adam";
+  PrivacyFlags privacy{.adjacency = "add-remove-one"};
+  RunFlags run;
+  bool json = false;
+  bool quiet = false;
+};
+
+int run_clip_train(const ClipTrainFlags& flags) {
+  ClipTrainJob job = flags.job;
+  const auto privacy = flags.privacy.options();
+  if (!privacy) return fail(privacy.error());
+  const auto run = flags.run.options();
+  if (!run) return fail(run.error());
+  job.privacy = *privacy;
+  job.run = *run;
+  job.optimizer = flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
+  const auto manifest = [&] {
+    Terminal terminal(flags.quiet);
+    return eigenveil::run_clip_train(job, terminal);
+  }();
+  if (!manifest) return fail(manifest.error());
+  if (flags.json) {
+    nlohmann::json object = *manifest;
+    object["module"] = job.out;
+    fmt::print("{}\n", object.dump());
+    return 0;
+  }
+  fmt::print("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
+             with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
+             (*manifest)["guarantee"].get<std::string>());
+  for (const auto& warning : (*manifest)["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
+  fmt::print("Module: {}\n", job.out);
+  return 0;
+}
+
+}  // namespace
+
+Command clip_train_command(CLI::App& clip) {
+  auto* app = clip.add_subcommand("train", "Train a TorchScript module on private pairs, end to end");
+  auto flags = std::make_shared<ClipTrainFlags>();
+  ClipTrainJob& job = flags->job;
+  app->add_option(
+         "--module", job.module,
+         "TorchScript: forward(images, tokens) -> (Tensor, Tensor), or loss(batch: Dict[str, Tensor]) -> Tensor")
+      ->required()
+      ->group("Module");
+  app->add_option("--loss-module", job.loss_module,
+                  "TorchScript, not trained: forward(image_embeddings, text_embeddings) -> Tensor; default: InfoNCE")
+      ->group("Module");
+  app->add_option("--temperature", job.temperature, "Of InfoNCE")->capture_default_str()->group("Module");
+  app->add_option("--data", job.data, "Private pairs: an NPZ file of arrays with the same number of rows")
+      ->required()
+      ->group("Pairs");
+  app->add_option("--sample-rate", job.sample_rate, "Probability of a pair to be in the batch of a step")
+      ->required()
+      ->group("Training");
+  app->add_option("--steps", job.steps, "Noisy gradients to take")->required()->group("Training");
+  app->add_option("--clip", job.clip, "The gradient of a batch is scaled down to this length")
+      ->required()
+      ->group("Training");
+  app->add_option("--optimizer", flags->optimizer, "sgd or adam")
+      ->check(CLI::IsMember({"sgd", "adam"}))
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--lr", job.lr, "Learning rate")->capture_default_str()->group("Training");
+  app->add_option("--checkpoint", job.checkpoint, "Folder that keeps the state of the run")->group("Training");
+  app->add_option("--checkpoint-every", job.checkpoint_every, "Steps between two checkpoints")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_flag("--resume", job.resume, "Go on with the run in the folder, with the same options; it is charged once")
+      ->group("Training");
+  flags->privacy.add_to(*app);
+  app->remove_option(app->get_option("--calibration"));
+  flags->run.add_to(*app);
+  app->add_option("--out", job.out, "Trained module to write")->capture_default_str()->group("Output");
+  app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there")->group("Output");
+  app->add_flag("--quiet", flags->quiet, "No progress on stderr")->group("Output");
+  app->footer(
+      "\nExample:\n  eigenveil clip train --module public.pt --data pairs.npz --epsilon 3 --delta 1e-6 --sample-rate "
+      "0.01 "
+      "--steps 1000 --clip 1 --lr 0.001 --checkpoint run\n"
+      "  the same with --resume, should it be cut off");
+  return {app, [flags] { return run_clip_train(*flags); }};
+}
+
+}  // namespace eigenveil::app

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "eigenveil/base/types.hpp"
+#include "eigenveil/torch/module.hpp"
+
+namespace eigenveil {
+
+/// Turns text into a vector of unit length. Public: it has no weights, or those of a given file.
+class TextEncoder {
+ public:
+  /// Words and runs of three to five letters, each added with a fixed sign at a fixed place (feature hashing).
+  static TextEncoder hash(std::size_t dimensions = 256);
+  /// The mean of word vectors in a text file: a word and its numbers a line, as GloVe has them.
+  static Result<TextEncoder> vectors(const std::string& path);
+  /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),
+  /// cut or filled up with 0.
+  static Result<TextEncoder> torchscript(const std::string& path);
+  /// "hash", "vectors:FILE" or "torchscript:FILE"
+  static Result<TextEncoder> from_text(const std::string& name);
+
+  const std::string& name() const { return name_; }
+  std::size_t dimensions() const { return dimensions_; }
+
+  /// Refuses text without a letter or digit, and without a word that it knows.
+  Result<Vector> encode(const std::string& text) const;
+
+ private:
+  TextEncoder() = default;
+  std::string name_;
+  std::size_t dimensions_ = 0;
+  std::unordered_map<std::string, Vector> words_;  // of vectors:FILE
+  std::shared_ptr<const TorchEncoder> module_;     // neither words nor a module: hash
+};
+
+/// The lines of a text file, without the blank ones at its end. Refuses a blank line before the end.
+Result<std::vector<std::string>> read_lines(const std::string& path, const char* what);
+
+/// A row for each class: the mean of its prompts ("a photo of a {}"), of unit length. K x dimensions.
+Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std::string>& classes,
+                              const std::vector<std::string>& prompts);
+
+/// What is said of a class if the user says nothing.
+std::vector<std::string> default_prompts();
+
+}  // namespace eigenveil

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "eigenveil/privacy/gaussian_mechanism.hpp"
+
+namespace eigenveil {
+
+/// A private vector of public length about which nothing is known but that it was scaled to a norm of at most `clip`:
+/// the gradient of a whole batch. Integers of step clip 2^-40 and Gaussian noise: noisy_vector.proof.md.
+/// Neighbours can turn it right round, so they are up to 2 clip apart, whatever the batch.
+class NoisyVector {
+ public:
+  static constexpr int kBits = 40;
+  /// 2 clip, in steps. Deviation of the noise = multiplier * 2 clip.
+  static Sensitivity sensitivity() { return Sensitivity(0x1p41); }
+  static double unit(double clip) { return std::ldexp(clip, -kBits); }
+
+  /// What could not be answered `answers` times, before anything is charged. `multiplier` is sigma of the
+  /// PoissonGaussianEvent (1 / mu of a GaussianEvent); 0 adds no noise.
+  static Status check(double clip, double multiplier, std::size_t entries, long long answers);
+
+  /// Scaled to norm <= clip and truncated: integers with squared norm <= 2^80. Refuses what is not finite.
+  static Result<PrivateSum> on_lattice(std::span<const double> v, double clip);
+
+  /// v, clipped, with its noise: as many rows as v has entries, one column.
+  static Result<Released<Matrix>> release(std::span<const double> v, double clip, double multiplier,
+                                          SecureRandom& random);
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,156 @@
+#include "eigenveil/encoders/images.hpp"
+
+#include <cblas.h>
+#include <fmt/format.h>
+#include <lapacke.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <random>
+
+#include "eigenveil/base/parallel.hpp"
+#include "eigenveil/encoders/public_images.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr Eigen::Index kGroups = 27;
+constexpr std::string_view kTorchScript = "torchscript:";
+
+// 1 x channels x height x width
+Tensor image_tensor(const double* pixels, const ImageEncoder::Options& options) {
+  const auto side = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  Tensor tensor{"images", {1, side(options.channels), side(options.height), side(options.width)}, {}, {}, false};
+  tensor.floats.assign(pixels, pixels + options.channels * options.height * options.width);
+  return tensor;
+}
+
+// Each of `groups` equal pieces to mean 0 and variance 1, then over the root of the length.
+void normalise(Eigen::Ref<Eigen::RowVectorXd> row, Eigen::Index groups) {
+  const Eigen::Index size = row.size() / groups;
+  for (Eigen::Index g = 0; g < groups; ++g) {
+    auto piece = row.segment(g * size, size);
+    piece.array() -= piece.mean();
+    piece /= std::sqrt(piece.squaredNorm() / static_cast<double>(size) + 1e-5);
+  }
+  row /= std::sqrt(static_cast<double>(row.size()));
+}
+
+// C = A^T B or A B, by BLAS
+Matrix product(const Matrix& A, bool transpose, const Matrix& B) {
+  Matrix C(transpose ? A.cols() : A.rows(), B.cols());
+  const auto width = [](Eigen::Index n) { return static_cast<int>(n); };
+  cblas_dgemm(CblasColMajor, transpose ? CblasTrans : CblasNoTrans, CblasNoTrans, width(C.rows()), width(C.cols()),
+              width(B.rows()), 1.0, A.data(), width(A.rows()), B.data(), width(B.rows()), 0.0, C.data(),
+              width(C.rows()));
+  return C;
+}
+
+// An orthonormal basis of tall A, by LAPACK
+Matrix basis_of(Matrix A) {
+  const auto m = static_cast<lapack_int>(A.rows()), n = static_cast<lapack_int>(A.cols());
+  Vector tau(A.cols());
+  LAPACKE_dgeqrf(LAPACK_COL_MAJOR, m, n, A.data(), m, tau.data());
+  LAPACKE_dorgqr(LAPACK_COL_MAJOR, m, n, n, A.data(), m, tau.data());
+  return A;
+}
+
+}  // namespace
+
+Result<ImageEncoder> ImageEncoder::make(const Options& options) {
+  const bool module = options.kind.starts_with(kTorchScript) && options.kind.size() > kTorchScript.size();
+  if (options.kind != "scatter" && options.kind != "pixels" && !module)
+    return usage_error(
+        fmt::format("--image-encoder must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
+  if (!(options.lower < options.upper) || !std::isfinite(options.upper - options.lower))
+    return usage_error("the range of pixels must be finite, its lower end below its upper");
+  if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");
+  if (module) return with_module(options, options.kind.substr(kTorchScript.size()));
+  if (options.channels != 1) return usage_error("only torchscript: encoders take images in colour");
+  if (options.kind == "pixels") return ImageEncoder(options, options.height * options.width);
+  auto scatter = Scatter::make(options.height, options.width);
+  if (!scatter) return scatter.error();
+  ImageEncoder encoder(options, scatter->features());
+  encoder.scatter_ = *std::move(scatter);
+  return encoder;
+}
+
+Result<ImageEncoder> ImageEncoder::with_module(const Options& options, const std::string& path) {
+  const auto plugin = torch_plugin();
+  if (!plugin) return plugin.error();
+  auto module = (*plugin)->encoder(path, "encode_image");
+  if (!module) return module.error();
+  ImageEncoder encoder(options, 0);
+  encoder.module_ = *std::move(module);
+  const auto black = encoder.module_->encode(image_tensor(std::vector<double>(encoder.pixels()).data(), options));
+  if (!black) return black.error();
+  encoder.features_ = black->size();
+  return encoder;
+}
+
+Result<RowMajorMatrix> ImageEncoder::encode_by_module(const RowMajorMatrix& scaled, int threads) const {
+  RowMajorMatrix features(scaled.rows(), static_cast<Eigen::Index>(features_));
+  std::mutex mutex;
+  std::optional<Error> failure;
+  Tickets rows(static_cast<std::size_t>(scaled.rows()));
+  on_threads(threads, [&] {
+    for (auto row = rows.next(); row; row = rows.next()) {
+      const auto i = static_cast<Eigen::Index>(*row);
+      const auto encoded = module_->encode(image_tensor(scaled.row(i).data(), options_));
+      if (encoded && encoded->size() == features_) {
+        features.row(i) = Eigen::Map<const Eigen::RowVectorXd>(encoded->data(), features.cols());
+        features.row(i).stableNormalize();
+        continue;
+      }
+      const std::lock_guard lock(mutex);
+      failure =
+          encoded ? bad_input("the encoder gives images of one size different numbers of features") : encoded.error();
+    }
+  });
+  if (failure) return *failure;
+  return features;
+}
+
+Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
+  const auto rows = static_cast<Eigen::Index>(count);
+  RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, static_cast<Eigen::Index>(pixels()));
+  const double lower = options_.lower, upper = options_.upper;
+  scaled = scaled.unaryExpr([=](double p) { return (std::clamp(p, lower, upper) - lower) / (upper - lower); });
+  if (module_) return encode_by_module(scaled, threads);
+  RowMajorMatrix features;
+  if (scatter_) {
+    features.resize(rows, static_cast<Eigen::Index>(scatter_->features()));
+    scatter_->transform(scaled.data(), count, features.data(), threads);
+  } else {
+    features = std::move(scaled);
+  }
+  for (Eigen::Index i = 0; i < rows; ++i) normalise(features.row(i), scatter_ ? kGroups : 1);
+  return features;
+}
+
+Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std::size_t images, int threads) {
+  const auto& options = encoder.options();
+  RowMajorMatrix pictures = public_images(images, options.height, options.width);
+  pictures = (pictures.array() * (options.upper - options.lower) + options.lower).matrix();
+  const auto d = static_cast<Eigen::Index>(encoder.features());
+  const auto width = std::min({static_cast<Eigen::Index>(k), d, static_cast<Eigen::Index>(images)});
+  const auto encoded = encoder.encode(pictures.data(), images, threads);
+  if (!encoded) return encoded.error();
+  Matrix X = *encoded;
+  const Vector mean = X.colwise().mean();
+  X.rowwise() -= mean.transpose();
+
+  // Subspace iteration, Q <- orth(X^T X Q): the spectrum falls fast, four rounds and a tenth more directions suffice.
+  std::mt19937_64 bits(20240607);
+  const Eigen::Index wide = std::min({width + width / 10 + 8, d, X.rows()});
+  Matrix Q = Matrix::NullaryExpr(d, wide, [&] { return std::ldexp(static_cast<double>(bits() >> 11), -53) - 0.5; });
+  for (int round = 0; round < 4; ++round) Q = basis_of(product(X, true, product(X, false, Q)));
+  const Matrix XQ = product(X, false, Q);
+  const auto pairs = top_eigenpairs(product(XQ, true, XQ), static_cast<std::size_t>(width));
+  if (!pairs) return pairs.error();
+  return PublicBasis{mean, product(Q, false, pairs->vectors)};
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,172 @@
+#include "eigenveil/encoders/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <sstream>
+
+namespace eigenveil {
+namespace {
+
+// Words in lower case; bytes beyond ASCII belong to words, so other alphabets work.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char raw : text) {
+    const auto c = static_cast<unsigned char>(raw);
+    if (c >= 0x80 || std::isalnum(c) != 0)
+      words.back() += static_cast<char>(c < 0x80 ? std::tolower(c) : c);
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+// FNV-1a, then mixed (splitmix64): its low bits alone are not random enough.
+std::uint64_t hash_of(const std::string& text) {
+  std::uint64_t h = 0xcbf29ce484222325U;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9U;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebU;
+  return h ^ (h >> 31);
+}
+
+// 1 x 64
+Tensor bytes_of(const std::string& text) {
+  constexpr std::size_t kTokens = 64;
+  Tensor tokens{"tokens", {1, kTokens}, {}, std::vector<std::int64_t>(kTokens), true};
+  for (std::size_t i = 0; i < std::min(kTokens, text.size()); ++i)
+    tokens.integers[i] = static_cast<unsigned char>(text[i]);
+  return tokens;
+}
+
+void add_hashed(const std::string& token, Vector& sum) {
+  const std::uint64_t h = hash_of(token);
+  sum[static_cast<Eigen::Index>((h >> 1) % static_cast<std::uint64_t>(sum.size()))] += (h & 1) == 0 ? 1.0 : -1.0;
+}
+
+}  // namespace
+
+TextEncoder TextEncoder::hash(std::size_t dimensions) {
+  TextEncoder encoder;
+  encoder.name_ = "hash";
+  encoder.dimensions_ = dimensions;
+  return encoder;
+}
+
+Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return bad_input(fmt::format("{}: cannot be read", path));
+  TextEncoder encoder;
+  encoder.name_ = "vectors:" + path;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    std::istringstream fields(line);
+    std::string word;
+    std::vector<double> values;
+    if (!(fields >> word)) continue;
+    for (double value = 0; fields >> value;) values.push_back(value);
+    if (number == 1 && values.size() == 1) continue;  // word2vec begins with its size
+    if (encoder.words_.empty()) encoder.dimensions_ = values.size();
+    const Vector v = Eigen::Map<const Vector>(values.data(), static_cast<Eigen::Index>(values.size()));
+    if (values.empty() || !fields.eof() || values.size() != encoder.dimensions_ || !v.allFinite())
+      return bad_input(fmt::format("{}, line {}: expected a word and {} numbers", path, number,
+                                   encoder.dimensions_ > 0 ? fmt::to_string(encoder.dimensions_) : "its"));
+    encoder.words_.emplace(word, v);
+  }
+  if (encoder.words_.empty()) return bad_input(fmt::format("{}: holds no word vectors", path));
+  return encoder;
+}
+
+Result<TextEncoder> TextEncoder::torchscript(const std::string& path) {
+  const auto plugin = torch_plugin();
+  if (!plugin) return plugin.error();
+  auto module = (*plugin)->encoder(path, "encode_text");
+  if (!module) return module.error();
+  TextEncoder encoder;
+  encoder.name_ = "torchscript:" + path;
+  encoder.module_ = *std::move(module);
+  const auto some = encoder.module_->encode(bytes_of("a"));
+  if (!some) return some.error();
+  encoder.dimensions_ = some->size();
+  return encoder;
+}
+
+Result<TextEncoder> TextEncoder::from_text(const std::string& name) {
+  if (name == "hash") return hash();
+  if (name.starts_with("vectors:") && name.size() > 8) return vectors(name.substr(8));
+  if (name.starts_with("torchscript:") && name.size() > 12) return torchscript(name.substr(12));
+  return usage_error(fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is '{}'", name));
+}
+
+Result<Vector> TextEncoder::encode(const std::string& text) const {
+  const auto words = words_of(text);
+  if (words.empty()) return bad_input(fmt::format("'{}' is no text: it has neither letters nor digits", text));
+  Vector sum = Vector::Zero(static_cast<Eigen::Index>(dimensions_));
+  if (module_) {
+    const auto encoded = module_->encode(bytes_of(text));
+    if (!encoded) return encoded.error();
+    if (encoded->size() != dimensions_)
+      return bad_input(fmt::format("{}: gives texts different numbers of features", name_));
+    sum = Eigen::Map<const Vector>(encoded->data(), sum.size());
+  }
+  for (const std::string& word : words) {
+    if (module_) break;
+    if (!words_.empty()) {
+      const auto found = words_.find(word);
+      if (found != words_.end()) sum += found->second;
+      continue;
+    }
+    add_hashed(word, sum);
+    const std::string edged = "<" + word + ">";
+    for (std::size_t length = 3; length <= 5; ++length)
+      for (std::size_t at = 0; at + length <= edged.size(); ++at) add_hashed(edged.substr(at, length), sum);
+  }
+  const double norm = sum.norm();
+  if (!(norm > 0)) return bad_input(fmt::format("'{}': {} knows none of its words", text, name_));
+  return Vector(sum / norm);
+}
+
+Result<std::vector<std::string>> read_lines(const std::string& path, const char* what) {
+  std::ifstream file(path);
+  if (!file) return bad_input(fmt::format("{}: cannot be read; expected one {} a line", path, what));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    lines.push_back(std::move(line));
+  }
+  const auto blank = [](const std::string& line) { return line.find_first_not_of(" \t") == std::string::npos; };
+  while (!lines.empty() && blank(lines.back())) lines.pop_back();
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (blank(lines[i])) return bad_input(fmt::format("{}, line {}: the {} is empty", path, i + 1, what));
+  if (lines.empty()) return bad_input(fmt::format("{}: is empty; expected one {} a line", path, what));
+  return lines;
+}
+
+Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std::string>& classes,
+                              const std::vector<std::string>& prompts) {
+  Matrix rows =
+      Matrix::Zero(static_cast<Eigen::Index>(classes.size()), static_cast<Eigen::Index>(encoder.dimensions()));
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    auto row = rows.row(static_cast<Eigen::Index>(k));
+    for (std::string prompt : prompts) {
+      const std::size_t hole = prompt.find("{}");
+      if (hole == std::string::npos)
+        return bad_input(fmt::format("the prompt '{}' has no {{}} where the class goes", prompt));
+      const auto encoded = encoder.encode(prompt.replace(hole, 2, classes[k]));
+      if (!encoded) return encoded.error();
+      row += encoded->transpose();
+    }
+    if (!(row.norm() > 0)) return bad_input(fmt::format("the prompts of '{}' cancel each other out", classes[k]));
+    row.normalize();
+  }
+  return rows;
+}
+
+std::vector<std::string> default_prompts() {
+  return {"a photo of a {}", "a picture of a {}", "an image of the {}", "a small grey photo of a {}"};
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,208 @@
+#include "eigenveil/estimators/clip/clip.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/SVD>
+#include <cmath>
+
+#include "eigenveil/estimators/clip/training.hpp"
+#include "eigenveil/linalg/eigen.hpp"
+#include "prompt.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr const char* kCountsLabel = "class counts";
+constexpr const char* kSumsLabel = "class sums";
+constexpr const char* kGramLabel = "second moments";
+constexpr const char* kGradientLabel = "softmax gradient";
+// whitened: shares of the work's mu^2
+constexpr double kCountsShare = 0.02;
+constexpr double kSumsShare = 0.3;
+
+// Pairs: the noise of S_xy, whitened on both sides, must stay well below a correlation of one, also along directions
+// that a view does not have at all.
+constexpr double kPairFloor = 4;
+
+// Rows are as long as this after the mean is gone: far below their own length, so that all become equally long.
+constexpr double kCentredLength = 0.02;
+
+bool trains(const ClipOptions& options) {
+  return options.method == ClipMethod::kBatch || options.method == ClipMethod::kPair;
+}
+
+bool has_classes(const ClipOptions& options) { return options.captions.rows() > 0; }
+
+PreparationOptions preparation(const ClipOptions& options) {
+  PreparationOptions prepared{.private_mean = true};
+  if (has_classes(options)) prepared.bound = *RowBound::of(kCentredLength);
+  return prepared;
+}
+
+// The estimator's own events; weights^2 add up to one.
+std::vector<PrivacyEvent> own_events(const ClipOptions& options) {
+  const auto event = [](const char* label, double share) {
+    return PrivacyEvent{label, GaussianEvent{std::sqrt(share)}};
+  };
+  if (options.method == ClipMethod::kPrompt) {
+    PrivacyEvent sweeps = event(kGradientLabel, (1 - options.gram_share) / static_cast<double>(options.sweeps));
+    sweeps.count = static_cast<long long>(options.sweeps);
+    return {event(kGramLabel, options.gram_share), sweeps};
+  }
+  if (!has_classes(options)) return {event(kGramLabel, 1)};
+  if (options.method == ClipMethod::kCross) return {event(kSumsLabel, 1)};
+  return {event(kCountsLabel, kCountsShare), event(kSumsLabel, kSumsShare),
+          event(kGramLabel, 1 - kCountsShare - kSumsShare)};
+}
+
+// Averages that the linear methods need, of centred views.
+struct Moments {
+  Matrix xx, xy, yy;
+  double noise_xx = 0;  // of an entry
+  double noise_yy = 0;
+};
+
+Result<Matrix> ask_average(Oracle& oracle, const PrivacyEvent& event, const SumQuery& query, double rows) {
+  const auto sum = oracle.ask(event.label, query, mu_of(event));
+  if (!sum) return sum.error();
+  return Matrix(sum->value() / rows);
+}
+
+Result<Moments> ask_pairs(Oracle& oracle, const PrivacyEvent& event, double rows, Eigen::Index d1) {
+  const auto gram = ask_average(oracle, event, Gram{}, rows);
+  if (!gram) return gram.error();
+  const Eigen::Index d2 = gram->rows() - d1;
+  const double noise = oracle.noise_of(Gram{}, mu_of(event)) / rows;
+  return Moments{gram->topLeftCorner(d1, d1), gram->topRightCorner(d1, d2), gram->bottomRightCorner(d2, d2), noise,
+                 noise};
+}
+
+// With sums s_k over the rows of class k: S_xy = sum s_k y_k^T / n, S_yy = sum (n_k / n) y_k y_k^T
+Result<Moments> ask_classes(Oracle& oracle, std::span<const PrivacyEvent> events, double rows, const Matrix& captions,
+                            bool whitened) {
+  const auto K = static_cast<std::size_t>(captions.rows());
+  Moments moments;
+  Vector shares = Vector::Constant(captions.rows(), 1.0 / static_cast<double>(K));
+  if (whitened) {
+    const auto counts = ask_average(oracle, events[0], ClassCounts{K}, rows);
+    if (!counts) return counts.error();
+    shares = counts->col(0).cwiseMax(1e-3 / static_cast<double>(K));
+  }
+  const auto sums = ask_average(oracle, events[whitened ? 1 : 0], ClassSums{K}, rows);
+  if (!sums) return sums.error();
+  moments.xy = *sums * captions;
+  moments.yy = captions.transpose() * shares.asDiagonal() * captions;
+  if (whitened) {
+    const auto gram = ask_average(oracle, events[2], Gram{}, rows);
+    if (!gram) return gram.error();
+    moments.xx = *gram;
+    moments.noise_xx = oracle.noise_of(Gram{}, mu_of(events[2])) / rows;
+  }
+  return moments;
+}
+
+// Canonical directions: U^T S_xx^(-1/2) and V^T S_yy^(-1/2) for S_xx^(-1/2) S_xy S_yy^(-1/2) = U D V^T
+Result<LinearHeads> whitened_heads(const Moments& moments, std::size_t r, double floor) {
+  const auto X = whitener(moments.xx, moments.noise_xx, floor);
+  if (!X) return X.error();
+  const auto Y = whitener(moments.yy, moments.noise_yy, floor);
+  if (!Y) return Y.error();
+  const Eigen::BDCSVD<Matrix> svd(X->transpose() * moments.xy * *Y, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const auto rank = static_cast<Eigen::Index>(r);
+  const Vector weight = svd.singularValues().head(rank).array().sqrt();
+  return LinearHeads{weight.asDiagonal() * svd.matrixU().leftCols(rank).transpose() * X->transpose(),
+                     weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y->transpose()};
+}
+
+Result<ClipResult> fit_linear(Oracle& oracle, std::span<const PrivacyEvent> events, const Preparation& prepared,
+                              const ClipOptions& options) {
+  const bool whitened = options.method == ClipMethod::kWhitened;
+  const Eigen::Index d1 = has_classes(options) ? prepared.mean.size() : static_cast<Eigen::Index>(options.x_columns);
+  const Vector text_mean = has_classes(options) ? Vector(options.captions.colwise().mean())
+                                                : Vector(prepared.mean.tail(prepared.mean.size() - d1));
+  const auto moments = has_classes(options) ? ask_classes(oracle, events, prepared.rows,
+                                                          options.captions.rowwise() - text_mean.transpose(), whitened)
+                                            : ask_pairs(oracle, events[0], prepared.rows, d1);
+  if (!moments) return moments.error();
+  auto heads = whitened ? whitened_heads(*moments, options.dim, has_classes(options) ? options.floor : kPairFloor)
+                        : solve_linear(moments->xy, options.dim, options.alpha);
+  if (!heads) return heads.error();
+  return ClipResult{std::move(heads->G1), prepared.mean.head(d1), std::move(heads->G2), text_mean, prepared.rows};
+}
+
+Result<ClipResult> fit_prompt(Oracle& oracle, std::span<const PrivacyEvent> events, const Preparation& prepared,
+                              const ClipOptions& options) {
+  const auto gram = ask_average(oracle, events[0], Gram{}, prepared.rows);
+  if (!gram) return gram.error();
+  const auto A = whitener(*gram, oracle.noise_of(Gram{}, mu_of(events[0])) / prepared.rows, options.floor);
+  if (!A) return A.error();
+  const auto map = LinearMap::quantise(*A);
+  if (!map) return map.error();
+  // A whitened row is about sqrt(d) long: all of them become one long.
+  EIGENVEIL_TRY(oracle.remap(*map, *RowBound::of(1)));
+
+  const auto text = simplex_of(options.captions, options.dim);
+  if (!text) return text.error();
+  const auto theta = descend(oracle, events[1], prepared.rows, text->allowed, options);
+  if (!theta) return theta.error();
+  // theta = G W + 1 c^T: the captions' embeddings carry the scores, up to what is the same for all of them
+  const Matrix W = text->solve * theta->transpose();
+  return ClipResult{W * map->matrix().transpose(), prepared.mean, text->weights, text->mean, prepared.rows};
+}
+
+}  // namespace
+
+Result<Matrix> whitener(const Matrix& S, double noise, double floor) {
+  const auto pairs = top_eigenpairs(S, static_cast<std::size_t>(S.rows()));
+  if (!pairs) return pairs.error();
+  // Noise of deviation s alone has eigenvalues up to 2 s sqrt(d).
+  const double edge = 2 * noise * std::sqrt(static_cast<double>(S.rows()));
+  const double least = std::max({floor * edge, 1e-9 * pairs->values.cwiseAbs().maxCoeff(), 1e-300});
+  const Vector roots = pairs->values.cwiseMax(least).cwiseSqrt().cwiseInverse();
+  return Matrix(pairs->vectors * roots.asDiagonal());
+}
+
+Status check(const RowsShape& shape, const ClipOptions& options) {
+  const Eigen::Index K = options.captions.rows();
+  if (options.method == ClipMethod::kPrompt && K == 0)
+    return usage_error("--method prompt needs classes with captions: give --labels and --class-names");
+  if (has_classes(options) && K < 2) return usage_error("there must be at least two classes");
+  if (!has_classes(options) && (options.x_columns == 0 || options.x_columns >= shape.columns))
+    return usage_error("both views must have columns");
+  const std::size_t d1 = has_classes(options) ? shape.columns : options.x_columns;
+  const std::size_t other = has_classes(options) ? static_cast<std::size_t>(K) - 1 : shape.columns - d1;
+  if (options.dim < 1 || options.dim > std::min(d1, other))
+    return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
+  if (!(options.alpha > 0) || !(options.clip > 0) || !(options.clip <= 1) || options.sweeps < 1)
+    return usage_error("alpha, the clip (at most 1) and the number of sweeps must be positive");
+  if (trains(options)) return check_training(options, d1, other);
+  if (options.method == ClipMethod::kPrompt)
+    if (const auto text = simplex_of(options.captions, options.dim); !text) return text.error();
+  return {};
+}
+
+void follow_budget(ClipOptions& options, Epsilon epsilon) {
+  options.step = std::clamp(180 * std::pow(epsilon.value(), 0.75), 20.0, 1000.0);
+}
+
+std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 500 : 800; }
+
+PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
+  if (trains(options)) return plan_training(options);
+  PrivacyPlan plan{plan_preparation(adjacency, preparation(options), 1)};
+  for (PrivacyEvent& event : own_events(options)) plan.events.push_back(std::move(event));
+  return plan;
+}
+
+Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
+  EIGENVEIL_TRY(check(oracle.shape(), options));
+  if (trains(options)) return fit_training(oracle, plan, options);
+  const auto prepared = prepare(oracle, plan, preparation(options));
+  if (!prepared) return prepared.error();
+  const auto events =
+      std::span(plan.events).subspan(preparation_events(oracle.shape().adjacency, preparation(options)));
+  return options.method == ClipMethod::kPrompt ? fit_prompt(oracle, events, *prepared, options)
+                                               : fit_linear(oracle, events, *prepared, options);
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,47 @@
+#include "prompt.hpp"
+
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <cmath>
+
+namespace eigenveil {
+
+Result<TextSide> simplex_of(const Matrix& captions, std::size_t r) {
+  const auto rank = static_cast<Eigen::Index>(r);
+  TextSide side;
+  side.mean = captions.colwise().mean();
+  const Eigen::JacobiSVD<Matrix> svd(captions.rowwise() - side.mean.transpose(),
+                                     Eigen::ComputeThinU | Eigen::ComputeThinV);
+  if (rank > svd.singularValues().size() || !(svd.singularValues()[rank - 1] > 1e-6 * svd.singularValues()[0]))
+    return bad_input("the captions of the classes do not differ enough: two of them say the same");
+  side.weights = svd.singularValues().head(rank).cwiseInverse().asDiagonal() * svd.matrixV().leftCols(rank).transpose();
+
+  // Corners of unit length; the scores that they can give, up to a constant
+  const Matrix corners = svd.matrixU().leftCols(rank).rowwise().normalized();
+  const Matrix centred = corners.rowwise() - corners.colwise().mean();
+  side.solve = centred.completeOrthogonalDecomposition().pseudoInverse();
+  side.allowed = centred * side.solve;
+  return side;
+}
+
+Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, const Matrix& allowed,
+                       const ClipOptions& options) {
+  const auto d = static_cast<Eigen::Index>(oracle.shape().columns);
+  Matrix theta = Matrix::Zero(d, allowed.rows());
+  Matrix velocity = theta, total = theta;
+  const auto kept = std::max<std::size_t>(
+      1, static_cast<std::size_t>(std::lround(options.average * static_cast<double>(options.sweeps))));
+  for (std::size_t sweep = 0; sweep < options.sweeps; ++sweep) {
+    auto W = LinearMap::quantise(theta);
+    if (!W) return W.error();
+    const auto sum = oracle.ask(event.label, SoftmaxGradient{*std::move(W), options.clip}, mu_of(event));
+    if (!sum) return sum.error();
+    // v <- beta v + g,  theta <- theta - eta v
+    velocity = options.momentum * velocity + sum->value() / rows * allowed;
+    theta -= options.step * velocity;
+    if (sweep + kept >= options.sweeps) total += theta;
+  }
+  return Matrix(total / static_cast<double>(kept));
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+
+#include "eigenveil/estimators/clip/clip.hpp"
+
+namespace eigenveil {
+
+/// A with A^T S A = I where S stands out of its noise (deviation `noise` an entry); smaller eigenvalues are lifted.
+Result<Matrix> whitener(const Matrix& S, double noise, double floor);
+
+/// The captions as corners: after centring and whitening, K captions in K - 1 dimensions are equally long and equally
+/// far from each other, whatever words they have.
+struct TextSide {
+  Matrix weights;  ///< r x d2
+  Vector mean;     ///< d2
+  Matrix allowed;  ///< K x K: projects scores on what r dimensions can say, and on sum zero
+  Matrix solve;    ///< r x K: scores (of sum zero) to the f(x) whose products with the captions they are
+};
+Result<TextSide> simplex_of(const Matrix& captions, std::size_t r);
+
+/// The sweeps: d x K weights of the scores.
+Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, const Matrix& allowed,
+                       const ClipOptions& options);
+
+}  // namespace eigenveil

@@ -1,0 +1,254 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "../release/score_file.hpp"
+#include "clip_source.hpp"
+
+namespace eigenveil {
+namespace {
+
+constexpr std::size_t kMostPairs = 30000;  // retrieval compares all of them with all
+
+// A model as it is used: both sides, with their encoders.
+struct Reader {
+  const Matrix* image_weights;
+  const Matrix* image_offset;
+  const Matrix* text_weights;
+  const Matrix* text_offset;
+  EncoderChoices choices;
+  bool vectors;
+  std::optional<TextEncoder> text;
+};
+
+Result<Reader> reader_of(const Model& model) {
+  if (model.manifest.value("model", "") != "clip") return bad_input("this is no clip model");
+  Reader reader{model.array("image_weights"),
+                model.array("image_offset"),
+                model.array("text_weights"),
+                model.array("text_offset"),
+                {},
+                false,
+                {}};
+  const auto fits = [](const Matrix* weights, const Matrix* offset) {
+    return weights != nullptr && offset != nullptr && weights->rows() > 0 && offset->size() == weights->rows();
+  };
+  if (!fits(reader.image_weights, reader.image_offset) || !fits(reader.text_weights, reader.text_offset) ||
+      reader.image_weights->rows() != reader.text_weights->rows() || !model.manifest.contains("encoders"))
+    return bad_input("the arrays of the clip model do not fit together");
+  const auto& encoders = model.manifest["encoders"];
+  try {
+    reader.choices.image_encoder = encoders.at("image");
+    reader.choices.text_encoder = encoders.at("text");
+    reader.vectors = reader.choices.image_encoder == "vectors";
+    if (reader.vectors) return reader;
+    reader.choices.image_shape = {encoders.at("height"), encoders.at("width")};
+    reader.choices.lower = encoders.at("lower");
+    reader.choices.upper = encoders.at("upper");
+  } catch (const nlohmann::json::exception& error) {
+    return bad_input(fmt::format("the manifest of the clip model is damaged: {}", error.what()));
+  }
+  auto text = TextEncoder::from_text(reader.choices.text_encoder);
+  if (!text) return text.error();
+  reader.text = *std::move(text);
+  return reader;
+}
+
+Result<RowMajorMatrix> embed_rows(const RowMajorMatrix& rows, const Matrix& weights, const Matrix& offset) {
+  if (rows.cols() != weights.cols())
+    return bad_input(fmt::format("the model takes {} features, but there are {}", weights.cols(), rows.cols()));
+  RowMajorMatrix embedded = rows * weights.transpose();
+  embedded.rowwise() -= offset.reshaped().transpose();
+  for (Eigen::Index i = 0; i < embedded.rows(); ++i) embedded.row(i).stableNormalize();
+  return embedded;
+}
+
+Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matrix& offset, Observer& observer) {
+  std::vector<double> all;
+  for (;;) {
+    const auto rows = view.next(1000);
+    if (!rows) return rows.error();
+    if (rows->rows() == 0) break;
+    const auto embedded = embed_rows(*rows, weights, offset);
+    if (!embedded) return embedded.error();
+    all.insert(all.end(), embedded->data(), embedded->data() + embedded->size());
+    observer.progress(view.progress());
+  }
+  const Eigen::Index r = weights.rows();
+  return RowMajorMatrix(Eigen::Map<const RowMajorMatrix>(all.data(), static_cast<Eigen::Index>(all.size()) / r, r));
+}
+
+Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& path, int threads, Observer& observer) {
+  const auto encoder = encoder_for(path, reader.choices);
+  if (!encoder) return encoder.error();
+  auto view = image_view(path, *encoder, nullptr, threads);
+  if (!view) return view.error();
+  observer.step("embedding images");
+  return embed_view(**view, *reader.image_weights, *reader.image_offset, observer);
+}
+
+Result<RowMajorMatrix> embed_texts(const Reader& reader, const std::string& path, Observer& observer) {
+  auto view = caption_view(path, *reader.text);
+  if (!view) return view.error();
+  observer.step("embedding texts");
+  return embed_view(**view, *reader.text_weights, *reader.text_offset, observer);
+}
+
+Result<RowMajorMatrix> embed_vectors(const std::string& path, const Matrix& weights, const Matrix& offset,
+                                     Observer& observer) {
+  auto view = vector_view(path);
+  if (!view) return view.error();
+  observer.step("embedding vectors");
+  return embed_view(**view, weights, offset, observer);
+}
+
+// Both sides, and which text belongs to an image.
+struct Embedded {
+  RowMajorMatrix images;
+  RowMajorMatrix texts;
+  std::vector<std::size_t> text_of;
+};
+
+Result<std::vector<std::string>> lines_or(const std::string& path, const char* what, const nlohmann::json& manifest,
+                                          const char* key) {
+  if (!path.empty()) return read_lines(path, what);
+  if (manifest.contains(key) && manifest[key].is_array()) return manifest[key].get<std::vector<std::string>>();
+  return usage_error(fmt::format("the model has no {}: give a file of them", key));
+}
+
+Result<Embedded> embed_classes(const Reader& reader, const Model& model, const PairFiles& pairs, Embedded embedded) {
+  const auto classes = lines_or(pairs.class_names, "class name", model.manifest, "classes");
+  if (!classes) return classes.error();
+  auto prompts = pairs.prompts.empty() && !model.manifest.contains("prompts")
+                     ? Result<std::vector<std::string>>(default_prompts())
+                     : lines_or(pairs.prompts, "prompt", model.manifest, "prompts");
+  if (!prompts) return prompts.error();
+  const auto captions = encode_prompts(*reader.text, *classes, *prompts);
+  if (!captions) return captions.error();
+  auto texts = embed_rows(*captions, *reader.text_weights, *reader.text_offset);
+  if (!texts) return texts.error();
+  embedded.texts = *std::move(texts);
+  auto labels = label_view(pairs.labels, classes->size(), pairs.class_names.empty() ? "the model" : pairs.class_names);
+  if (!labels) return labels.error();
+  for (;;) {
+    const auto rows = (*labels)->next(100000);
+    if (!rows) return rows.error();
+    if (rows->rows() == 0) break;
+    for (const double label : rows->reshaped()) embedded.text_of.push_back(static_cast<std::size_t>(label));
+  }
+  return embedded;
+}
+
+Result<Embedded> embed_pairs(const Reader& reader, const Model& model, const PairFiles& pairs, int threads,
+                             Observer& observer) {
+  Embedded embedded;
+  auto images = reader.vectors ? embed_vectors(pairs.x, *reader.image_weights, *reader.image_offset, observer)
+                               : embed_images(reader, pairs.images, threads, observer);
+  if (!images) return images.error();
+  embedded.images = *std::move(images);
+  if (!pairs.labels.empty()) return embed_classes(reader, model, pairs, std::move(embedded));
+  auto texts = reader.vectors ? embed_vectors(pairs.y, *reader.text_weights, *reader.text_offset, observer)
+                              : embed_texts(reader, pairs.captions, observer);
+  if (!texts) return texts.error();
+  embedded.texts = *std::move(texts);
+  embedded.text_of.resize(static_cast<std::size_t>(embedded.texts.rows()));
+  std::iota(embedded.text_of.begin(), embedded.text_of.end(), std::size_t{0});
+  return embedded;
+}
+
+double accuracy_of(const Embedded& e) {
+  const RowMajorMatrix scores = e.images * e.texts.transpose();
+  std::size_t right = 0;
+  for (Eigen::Index i = 0; i < scores.rows(); ++i) {
+    Eigen::Index best = 0;
+    scores.row(i).maxCoeff(&best);
+    right += static_cast<std::size_t>(best) == e.text_of[static_cast<std::size_t>(i)] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(scores.rows());
+}
+
+constexpr std::size_t kDepths[] = {1, 5, 10};
+
+void add_recalls(const Embedded& e, ClipMetrics& metrics) {
+  const auto n = static_cast<std::size_t>(e.images.rows()), m = static_cast<std::size_t>(e.texts.rows());
+  std::vector<std::size_t> found_text(3), found_image(3);
+  // The rank of an image's own text: how many others score more
+  for (std::size_t i = 0; i < n; ++i) {
+    const Vector scores = e.texts * e.images.row(static_cast<Eigen::Index>(i)).transpose();
+    const double own = scores[static_cast<Eigen::Index>(e.text_of[i])];
+    const auto above = static_cast<std::size_t>((scores.array() > own).count());
+    for (std::size_t k = 0; k < 3; ++k) found_text[k] += above < kDepths[k] ? 1 : 0;
+  }
+  // The rank of the best image of a text
+  std::size_t asked = 0;
+  for (std::size_t j = 0; j < m; ++j) {
+    const Vector scores = e.images * e.texts.row(static_cast<Eigen::Index>(j)).transpose();
+    double own = -2;
+    for (std::size_t i = 0; i < n; ++i)
+      if (e.text_of[i] == j) own = std::max(own, scores[static_cast<Eigen::Index>(i)]);
+    if (own == -2) continue;
+    ++asked;
+    const auto above = static_cast<std::size_t>((scores.array() > own).count());
+    for (std::size_t k = 0; k < 3; ++k) found_image[k] += above < kDepths[k] ? 1 : 0;
+  }
+  for (std::size_t k = 0; k < 3; ++k) {
+    metrics.image_to_text.push_back(static_cast<double>(found_text[k]) / static_cast<double>(n));
+    metrics.text_to_image.push_back(static_cast<double>(found_image[k]) /
+                                    static_cast<double>(std::max<std::size_t>(asked, 1)));
+  }
+}
+
+}  // namespace
+
+Result<ClipMetrics> evaluate_clip(const Model& model, const PairFiles& pairs, bool retrieval, const RunOptions& run,
+                                  Observer& observer) {
+  const auto reader = reader_of(model);
+  if (!reader) return reader.error();
+  if (reader->vectors ? pairs.x.empty() || pairs.y.empty()
+                      : pairs.images.empty() || pairs.captions.empty() == pairs.labels.empty())
+    return usage_error(reader->vectors ? "this model was fitted on vectors: give --x and --y"
+                                       : "give --images, and either --labels or --captions");
+  const auto embedded = embed_pairs(*reader, model, pairs, thread_count(run), observer);
+  if (!embedded) return embedded.error();
+  const auto n = static_cast<std::size_t>(embedded->images.rows());
+  if (n != embedded->text_of.size())
+    return bad_input(fmt::format("there are {} images or first vectors but {} texts: every pair needs both", n,
+                                 embedded->text_of.size()));
+  if (n == 0) return bad_input("there are no pairs");
+  ClipMetrics metrics{n, {}, {}, {}};
+  if (!pairs.labels.empty()) metrics.accuracy = accuracy_of(*embedded);
+  if (retrieval || pairs.labels.empty()) {
+    if (n > kMostPairs)
+      return bad_input(fmt::format("retrieval compares all pairs: give at most {}, not {}", kMostPairs, n));
+    observer.step("retrieving");
+    add_recalls(*embedded, metrics);
+  }
+  return metrics;
+}
+
+Result<std::size_t> embed_clip(const Model& model, const PairFiles& what, const std::string& out, const RunOptions& run,
+                               Observer& observer) {
+  const auto reader = reader_of(model);
+  if (!reader) return reader.error();
+  const int given = (what.images.empty() ? 0 : 1) + (what.captions.empty() ? 0 : 1) + (what.x.empty() ? 0 : 1) +
+                    (what.y.empty() ? 0 : 1);
+  if (given != 1) return usage_error("give one of --images, --texts, --x and --y to embed");
+  if (reader->vectors == (what.x.empty() && what.y.empty()))
+    return usage_error(reader->vectors ? "this model was fitted on vectors: give --x or --y"
+                                       : "this model was fitted on images and texts: give --images or --texts");
+  const auto rows = !what.images.empty()     ? embed_images(*reader, what.images, thread_count(run), observer)
+                    : !what.captions.empty() ? embed_texts(*reader, what.captions, observer)
+                    : !what.x.empty() ? embed_vectors(what.x, *reader->image_weights, *reader->image_offset, observer)
+                                      : embed_vectors(what.y, *reader->text_weights, *reader->text_offset, observer);
+  if (!rows) return rows.error();
+  std::vector<std::string> names;
+  for (Eigen::Index j = 1; j <= rows->cols(); ++j) names.push_back(fmt::format("e{}", j));
+  auto file = ScoreFile::create(out, names);
+  if (!file) return file.error();
+  EIGENVEIL_TRY(file->append(*rows));
+  EIGENVEIL_TRY(file->commit());
+  return file->rows();
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,229 @@
+#include "clip_source.hpp"
+
+#include <cblas.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+Result<RowMajorMatrix> read_piece(RowSource& source, std::size_t most, const std::string& path, const char* what) {
+  RawBatch batch;
+  if (const auto read = source.next(batch, most); !read) return read.error();
+  const auto columns = static_cast<Eigen::Index>(source.columns().size());
+  RowMajorMatrix rows =
+      Eigen::Map<const RowMajorMatrix>(batch.values.data(), static_cast<Eigen::Index>(batch.rows), columns);
+  for (Eigen::Index i = 0; i < rows.rows(); ++i)
+    if (!rows.row(i).allFinite())
+      return bad_input(fmt::format("{}: {} {} has a value that is missing or not finite", path, what,
+                                   batch.first_row + static_cast<std::size_t>(i) + 1));
+  return rows;
+}
+
+class SourceView : public View {
+ public:
+  SourceView(std::unique_ptr<RowSource> source, std::string path)
+      : source_(std::move(source)), path_(std::move(path)) {}
+  std::size_t features() const override { return source_->columns().size(); }
+  std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
+  double progress() const override { return source_->progress(); }
+
+ protected:
+  std::unique_ptr<RowSource> source_;
+  std::string path_;
+};
+
+class ImageView final : public SourceView {
+ public:
+  ImageView(std::unique_ptr<RowSource> source, std::string path, const ImageEncoder& encoder, const PublicBasis* basis,
+            int threads)
+      : SourceView(std::move(source), std::move(path)), encoder_(encoder), basis_(basis), threads_(threads) {}
+  std::size_t features() const override {
+    return basis_ != nullptr ? static_cast<std::size_t>(basis_->basis.cols()) : encoder_.features();
+  }
+  Result<RowMajorMatrix> next(std::size_t most) override {
+    const auto images = read_piece(*source_, std::min<std::size_t>(most, 1000), path_, "image");
+    if (!images || images->rows() == 0) return images;
+    auto encoded = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
+    if (!encoded || basis_ == nullptr) return encoded;
+    RowMajorMatrix& features = *encoded;
+    features.rowwise() -= basis_->mean.transpose();
+    const Matrix& B = basis_->basis;
+    RowMajorMatrix seen(features.rows(), B.cols());
+    const auto n = static_cast<int>(features.rows()), d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
+    // Z^T = B^T X^T
+    cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, k, n, d, 1.0, B.data(), d, features.data(), d, 0.0,
+                seen.data(), k);
+    return seen;
+  }
+
+ private:
+  const ImageEncoder& encoder_;
+  const PublicBasis* basis_;
+  int threads_;
+};
+
+class VectorView final : public SourceView {
+ public:
+  using SourceView::SourceView;
+  Result<RowMajorMatrix> next(std::size_t most) override {
+    auto rows = read_piece(*source_, most, path_, "row");
+    if (rows)
+      for (Eigen::Index i = 0; i < rows->rows(); ++i) rows->row(i).stableNormalize();
+    return rows;
+  }
+};
+
+class LabelView final : public SourceView {
+ public:
+  LabelView(std::unique_ptr<RowSource> source, std::string path, std::size_t classes, std::string names)
+      : SourceView(std::move(source), std::move(path)), classes_(classes), names_(std::move(names)) {}
+  Result<RowMajorMatrix> next(std::size_t most) override {
+    auto rows = read_piece(*source_, most, path_, "label");
+    if (!rows) return rows;
+    for (Eigen::Index i = 0; i < rows->rows(); ++i) {
+      const double label = (*rows)(i, 0);
+      if (label != std::floor(label) || label < 0 || label >= static_cast<double>(classes_))
+        return bad_input(fmt::format("{}: label {} is {}, but {} names the classes 0 to {}", path_,
+                                     done_ + static_cast<std::size_t>(i) + 1, label, names_, classes_ - 1));
+    }
+    done_ += static_cast<std::size_t>(rows->rows());
+    return rows;
+  }
+
+ private:
+  std::size_t classes_;
+  std::string names_;
+  std::size_t done_ = 0;
+};
+
+class CaptionView final : public View {
+ public:
+  CaptionView(std::vector<std::string> lines, const TextEncoder& encoder, std::string path)
+      : lines_(std::move(lines)), encoder_(encoder), path_(std::move(path)) {}
+  std::size_t features() const override { return encoder_.dimensions(); }
+  std::optional<std::size_t> rows_announced() const override { return lines_.size(); }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(lines_.size()); }
+  Result<RowMajorMatrix> next(std::size_t most) override {
+    const std::size_t count = std::min(most, lines_.size() - done_);
+    RowMajorMatrix rows(static_cast<Eigen::Index>(count), static_cast<Eigen::Index>(features()));
+    for (std::size_t i = 0; i < count; ++i, ++done_) {
+      const auto encoded = encoder_.encode(lines_[done_]);
+      if (!encoded) return bad_input(fmt::format("{}, line {}: {}", path_, done_ + 1, encoded.error().message));
+      rows.row(static_cast<Eigen::Index>(i)) = encoded->transpose();
+    }
+    return rows;
+  }
+
+ private:
+  std::vector<std::string> lines_;
+  const TextEncoder& encoder_;
+  std::string path_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices) {
+  const auto source = open_source(path, {});
+  if (!source) return source.error();
+  const std::size_t pixels = (*source)->columns().size();
+  const auto root = [](std::size_t n) {
+    return static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(n))));
+  };
+  const bool colours = choices.image_encoder.starts_with("torchscript:") && pixels % 3 == 0 &&
+                       (choices.image_shape ? choices.image_shape->first * choices.image_shape->second * 3 == pixels
+                                            : root(pixels) * root(pixels) != pixels);
+  const std::size_t channels = colours ? 3 : 1;
+  const std::size_t side = root(pixels / channels);
+  const auto [height, width] = choices.image_shape.value_or(std::pair{side, side});
+  if (height * width * channels != pixels)
+    return usage_error(
+        choices.image_shape
+            ? fmt::format("--image-shape {}x{} has {} pixels, but the images of {} have {}", height, width,
+                          height * width, path, pixels)
+            : fmt::format("{}: {} pixels are no square; say which shape they have with --image-shape HxW", path,
+                          pixels));
+  return ImageEncoder::make({choices.image_encoder, height, width, channels, choices.lower, choices.upper});
+}
+
+Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
+                                         int threads) {
+  auto source = open_source(path, {});
+  if (!source) return source.error();
+  if ((*source)->columns().size() != encoder.pixels())
+    return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, (*source)->columns().size(),
+                                 encoder.options().channels == 3 ? "3x" : "", encoder.options().height,
+                                 encoder.options().width));
+  return std::unique_ptr<View>(std::make_unique<ImageView>(*std::move(source), path, encoder, basis, threads));
+}
+
+Result<std::unique_ptr<View>> vector_view(const std::string& path) {
+  auto source = open_source(path, {});
+  if (!source) return source.error();
+  return std::unique_ptr<View>(std::make_unique<VectorView>(*std::move(source), path));
+}
+
+Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {
+  auto source = open_source(path, {});
+  if (!source) return source.error();
+  if ((*source)->columns().size() != 1)
+    return bad_input(
+        fmt::format("{}: labels are one number a row, but there are {}", path, (*source)->columns().size()));
+  return std::unique_ptr<View>(std::make_unique<LabelView>(*std::move(source), path, classes, names));
+}
+
+Result<std::unique_ptr<View>> caption_view(const std::string& path, const TextEncoder& encoder) {
+  auto lines = read_lines(path, "caption");
+  if (!lines) return lines.error();
+  return std::unique_ptr<View>(std::make_unique<CaptionView>(*std::move(lines), encoder, path));
+}
+
+PairSource::PairSource(std::unique_ptr<View> first, std::unique_ptr<View> second, std::string first_name,
+                       std::string second_name)
+    : first_(std::move(first)),
+      second_(std::move(second)),
+      first_name_(std::move(first_name)),
+      second_name_(std::move(second_name)) {
+  for (std::size_t i = 1; i <= first_->features() + second_->features(); ++i) names_.push_back(std::to_string(i));
+}
+
+Status PairSource::check() const {
+  const auto one = first_->rows_announced(), two = second_->rows_announced();
+  if (!one || !two || *one == *two) return {};
+  return bad_input(
+      fmt::format("{} has {} rows but {} has {}: every pair needs both", first_name_, *one, second_name_, *two));
+}
+
+Status PairSource::next(RawBatch& batch, std::size_t max_rows) {
+  batch.first_row = done_;
+  batch.rows = 0;
+  batch.values.clear();
+  const auto left = first_->next(max_rows);
+  if (!left) return left.error();
+  // At the end of the first view the second must have ended too.
+  const auto wanted = static_cast<std::size_t>(std::max<Eigen::Index>(1, left->rows()));
+  RowMajorMatrix right(static_cast<Eigen::Index>(wanted), static_cast<Eigen::Index>(second_->features()));
+  Eigen::Index got = 0;
+  while (got < right.rows()) {
+    const auto piece = second_->next(static_cast<std::size_t>(right.rows() - got));
+    if (!piece) return piece.error();
+    if (piece->rows() == 0) break;
+    right.middleRows(got, piece->rows()) = *piece;
+    got += piece->rows();
+  }
+  if (got != left->rows())
+    return bad_input(fmt::format("{} has {} than {}: every pair needs both", second_name_,
+                                 got > left->rows() ? "more rows" : "fewer rows", first_name_));
+  const Eigen::Index d1 = left->cols(), d2 = right.cols();
+  batch.rows = static_cast<std::size_t>(got);
+  batch.values.resize(batch.rows * static_cast<std::size_t>(d1 + d2));
+  Eigen::Map<RowMajorMatrix> rows(batch.values.data(), got, d1 + d2);
+  rows.leftCols(d1) = *left;
+  rows.rightCols(d2) = right.topRows(got);
+  done_ += batch.rows;
+  return {};
+}
+
+}  // namespace eigenveil

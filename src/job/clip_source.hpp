@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+
+#include "eigenveil/data/source.hpp"
+#include "eigenveil/job/clip.hpp"
+
+namespace eigenveil {
+
+/// A view that can be read piece by piece as feature vectors.
+class View {
+ public:
+  virtual ~View() = default;
+  virtual std::size_t features() const = 0;
+  virtual std::optional<std::size_t> rows_announced() const = 0;
+  virtual double progress() const = 0;
+  /// Up to `most` further rows; none: the end.
+  virtual Result<RowMajorMatrix> next(std::size_t most) = 0;
+};
+
+/// Images, encoded, and then seen through a public basis if there is one.
+Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
+                                         int threads);
+/// Vectors, each made of unit length.
+Result<std::unique_ptr<View>> vector_view(const std::string& path);
+/// Captions, encoded.
+Result<std::unique_ptr<View>> caption_view(const std::string& path, const TextEncoder& encoder);
+/// The class of each row, checked: one column.
+Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names);
+
+/// The encoder that fits the images of a file.
+Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices);
+
+/// Two views side by side: rows of the first's features, then the second's. Unequal numbers of rows are refused.
+class PairSource final : public RowSource {
+ public:
+  PairSource(std::unique_ptr<View> first, std::unique_ptr<View> second, std::string first_name,
+             std::string second_name);
+  /// Refuses views that announce unequal numbers of rows.
+  Status check() const;
+  const std::vector<std::string>& columns() const override { return names_; }
+  Status next(RawBatch& batch, std::size_t max_rows) override;
+  std::optional<std::size_t> rows_announced() const override { return first_->rows_announced(); }
+  double progress() const override { return first_->progress(); }
+  std::size_t first_features() const { return first_->features(); }
+
+ private:
+  std::unique_ptr<View> first_, second_;
+  std::string first_name_, second_name_;
+  std::vector<std::string> names_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace eigenveil
