@@ -22,7 +22,7 @@ PairSide embed_side(const RowMajorMatrix& Z, const Matrix& W) {
   for (Eigen::Index i = 0; i < Z.rows(); ++i) {
     double squares = 0;
     for (Eigen::Index k = 0; k < Z.cols(); ++k) {
-      side.unit.col(i) += Z(i, k) * W.col(k);
+      for (Eigen::Index row = 0; row < W.rows(); ++row) side.unit(row, i) += Z(i, k) * W(row, k);
       squares += Z(i, k) * Z(i, k);
     }
     double length = 0;
