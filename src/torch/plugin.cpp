@@ -1,6 +1,7 @@
 // The only file that sees libtorch. Everything a module may throw ends here as an Error.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <omp.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/script.h>
 
@@ -89,7 +90,9 @@ Result<std::unique_ptr<TorchEncoder>> make_encoder(const std::string& path, cons
   auto loaded = load(path);
   if (!loaded) return loaded.error();
   return guarded(path, [&]() -> Result<std::unique_ptr<TorchEncoder>> {
-    at::set_num_threads(1);  // rows are encoded side by side instead
+    const int threads = omp_get_max_threads();
+    at::set_num_threads(1);        // rows are encoded side by side instead
+    omp_set_num_threads(threads);  // which is meant for Torch alone
     Module module = *std::move(loaded);
     const std::string method = module.find_method(wanted) ? wanted : "forward";
     const auto found = module.find_method(method);

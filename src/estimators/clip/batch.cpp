@@ -6,13 +6,13 @@ namespace eigenveil {
 namespace {
 
 // Rows of Z W^T and their lengths; rows of length zero stay zero and get no gradient.
-struct Embedded {
+struct UnitRows {
   RowMajorMatrix unit;
   Vector inverse_length;
 };
 
-Embedded embed(const RowMajorMatrix& Z, const Matrix& W) {
-  Embedded e{Z * W.transpose(), Vector::Zero(Z.rows())};
+UnitRows unit_rows(const RowMajorMatrix& Z, const Matrix& W) {
+  UnitRows e{Z * W.transpose(), Vector::Zero(Z.rows())};
   for (Eigen::Index i = 0; i < Z.rows(); ++i) {
     const double length = e.unit.row(i).stableNorm();
     if (!(length > 1e-150)) {
@@ -35,7 +35,7 @@ RowMajorMatrix softmax_rows(RowMajorMatrix scores) {
 }
 
 // Through f = z / |z|: dz = (v - f <f, v>) / |z|; then dW = dz^T Z
-Matrix through_length(const Embedded& e, RowMajorMatrix v, const RowMajorMatrix& Z) {
+Matrix through_length(const UnitRows& e, RowMajorMatrix v, const RowMajorMatrix& Z) {
   for (Eigen::Index i = 0; i < v.rows(); ++i)
     v.row(i) = (v.row(i) - e.unit.row(i).dot(v.row(i)) * e.unit.row(i)) * e.inverse_length[i];
   return v.transpose() * Z;
@@ -56,7 +56,8 @@ PairViews pair_views(const Batch& batch, std::size_t x_columns, const Matrix& te
 
 double contrastive_loss(const LinearHeads& heads, const PairViews& pairs, double temperature) {
   if (pairs.x.rows() == 0) return 0;
-  const RowMajorMatrix scores = embed(pairs.x, heads.G1).unit * embed(pairs.y, heads.G2).unit.transpose() / temperature;
+  const RowMajorMatrix scores =
+      unit_rows(pairs.x, heads.G1).unit * unit_rows(pairs.y, heads.G2).unit.transpose() / temperature;
   const RowMajorMatrix transposed = scores.transpose();
   return -(softmax_rows(scores).diagonal().array().log().mean() +
            softmax_rows(transposed).diagonal().array().log().mean());
@@ -65,7 +66,7 @@ double contrastive_loss(const LinearHeads& heads, const PairViews& pairs, double
 LinearHeads contrastive_gradient(const LinearHeads& heads, const PairViews& pairs, double temperature) {
   const Eigen::Index m = pairs.x.rows();
   if (m == 0) return {Matrix::Zero(heads.G1.rows(), heads.G1.cols()), Matrix::Zero(heads.G2.rows(), heads.G2.cols())};
-  const Embedded f = embed(pairs.x, heads.G1), g = embed(pairs.y, heads.G2);
+  const UnitRows f = unit_rows(pairs.x, heads.G1), g = unit_rows(pairs.y, heads.G2);
   const RowMajorMatrix scores = f.unit * g.unit.transpose() / temperature;
   const RowMajorMatrix transposed = scores.transpose();
   // dL/ds = (P + Q - 2 I) / (m tau)

@@ -7,22 +7,22 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kUp = 1 + 0x1p-50;
-constexpr double kSlack = 1 + 0x1p-18;  // rounding of the sums and of the lattice: pair.proof.md
+constexpr double kRoundedUp = 1 + 0x1p-50;
+constexpr double kPairSlack = 1 + 0x1p-18;  // rounding of the sums and of the lattice: pair.proof.md
 
 // One side of a batch. Every row is embedded by itself, in the same order of operations wherever it stands.
-struct Side {
+struct PairSide {
   Matrix unit;             // r x m
   Vector inverse_length;   // 1 / |W z|, 0 for a view without embedding
   Vector squared_stretch;  // |z|^2 / |W z|^2
 };
 
-Side embed(const RowMajorMatrix& Z, const Matrix& W) {
-  Side side{Matrix::Zero(W.rows(), Z.rows()), Vector::Zero(Z.rows()), Vector::Zero(Z.rows())};
+PairSide embed_side(const RowMajorMatrix& Z, const Matrix& W) {
+  PairSide side{Matrix::Zero(W.rows(), Z.rows()), Vector::Zero(Z.rows()), Vector::Zero(Z.rows())};
   for (Eigen::Index i = 0; i < Z.rows(); ++i) {
     double squares = 0;
     for (Eigen::Index k = 0; k < Z.cols(); ++k) {
-      side.unit.col(i) += Z(i, k) * W.col(k);
+      for (Eigen::Index row = 0; row < W.rows(); ++row) side.unit(row, i) += Z(i, k) * W(row, k);
       squares += Z(i, k) * Z(i, k);
     }
     double length = 0;
@@ -39,7 +39,7 @@ Side embed(const RowMajorMatrix& Z, const Matrix& W) {
   return side;
 }
 
-double dot(const double* f, const double* g, Eigen::Index r) {
+double pair_dot(const double* f, const double* g, Eigen::Index r) {
   double s = 0;
   for (Eigen::Index k = 0; k < r; ++k) s += f[k] * g[k];
   return s;
@@ -54,7 +54,7 @@ PairGradient::PairGradient(LinearHeads heads, double temperature, double clip, s
       x_columns_(x_columns),
       texts_(std::move(texts)) {}
 
-double PairGradient::spread(double temperature) { return 1 / std::exp(-2 / temperature) * kUp; }
+double PairGradient::spread(double temperature) { return 1 / std::exp(-2 / temperature) * kRoundedUp; }
 
 double PairGradient::bound(std::size_t m, double temperature, double clip) {
   const double E = spread(temperature), size = static_cast<double>(m);
@@ -62,18 +62,20 @@ double PairGradient::bound(std::size_t m, double temperature, double clip) {
   return 2 * clip * (size * E / (1 + size * E) + size * E / (size + E));
 }
 
-double PairGradient::bound(double temperature, double clip) { return 2 * clip * (1 + spread(temperature)) * kUp; }
+double PairGradient::bound(double temperature, double clip) {
+  return 2 * clip * (1 + spread(temperature)) * kRoundedUp;
+}
 
 LinearHeads PairGradient::sum(const PairViews& pairs) const {
   const Eigen::Index m = pairs.x.rows(), r = heads_.G1.rows();
-  const Side f = embed(pairs.x, heads_.G1), g = embed(pairs.y, heads_.G2);
+  const PairSide f = embed_side(pairs.x, heads_.G1), g = embed_side(pairs.y, heads_.G2);
   const double least = std::exp(-2 / temperature_);
   // e_ij = exp((s_ij - 1) / tau) in [1 / E, 1]
   Matrix e(m, m);
   Vector row_sums = Vector::Zero(m), column_sums = Vector::Zero(m);
   for (Eigen::Index j = 0; j < m; ++j)
     for (Eigen::Index i = 0; i < m; ++i) {
-      const double s = dot(&f.unit(0, i), &g.unit(0, j), r);
+      const double s = pair_dot(&f.unit(0, i), &g.unit(0, j), r);
       e(i, j) = std::clamp(std::exp((s - 1) / temperature_), least, 1.0);
       row_sums[i] += e(i, j);
       column_sums[j] += e(i, j);
@@ -85,7 +87,7 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
       const double* fi = &f.unit(0, i);
       const double* gj = &g.unit(0, j);
       // a = g_j - s f_i, b = f_i - s g_j; |ds/dW|^2 = |a|^2 |x|^2 / |W_1 x|^2 + |b|^2 |y|^2 / |W_2 y|^2
-      const double s = dot(fi, gj, r);
+      const double s = pair_dot(fi, gj, r);
       double aa = 0, bb = 0;
       for (Eigen::Index k = 0; k < r; ++k) {
         const auto at = static_cast<std::size_t>(k);
@@ -114,7 +116,7 @@ Result<PrivateSum> PairGradient::exact(const Batch& batch) const {
   return result;
 }
 
-Sensitivity PairGradient::sensitivity() const { return Sensitivity(0x1p40 * kSlack); }
+Sensitivity PairGradient::sensitivity() const { return Sensitivity(0x1p40 * kPairSlack); }
 
 double PairGradient::unit() const { return std::ldexp(bound(temperature_, clip_), -40); }
 

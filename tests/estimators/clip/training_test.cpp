@@ -370,5 +370,31 @@ TEST(ClipTraining, BatchesAreRefusedWhereRowsAreReplacedAndBeyondThePlan) {
   EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query, 1, 1).ok()) << "nothing more after that";
 }
 
+// Rows of which this process has a share only, as a rank of an MPI job has.
+class Share final : public RowSums {
+ public:
+  explicit Share(BoundedRows rows) : all_(sums_of(std::move(rows))) {}
+  const BoundedRows& here() const override { return all_->here(); }
+  std::size_t rows() const override { return 2 * all_->rows(); }
+  Result<PrivateSum> sum(const SumQuery& query) override { return all_->sum(query); }
+  Result<PrivateCounts> counts(const NormExceedance& query) override { return all_->counts(query); }
+  Result<FilteredCells> cells(const FilteredApply& query) override { return all_->cells(query); }
+  Status recenter(const Vector& mean, RowBound radius) override { return all_->recenter(mean, radius); }
+  Status remap(const LinearMap& M, RowBound radius) override { return all_->remap(M, radius); }
+
+ private:
+  std::unique_ptr<RowSums> all_;
+};
+
+TEST(ClipTraining, BatchesAreRefusedWhereRowsAreDivided) {
+  const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, two_steps());
+  LocalOracle oracle(std::make_unique<Share>(test::bound_matrix(RowMajorMatrix::Ones(3, 4), 2)),
+                     Adjacency::kAddRemoveOne, reserve_without_ledger(plan), SecureRandom::insecure(1));
+  const auto answer = oracle.ask_batch(plan.events[0].label,
+                                       ClippedBatch([](const Batch&) { return Vector(Vector::Zero(1)); }, 1), 1, 1);
+  ASSERT_FALSE(answer.ok());
+  EXPECT_NE(answer.error().message.find("this engine gives sums over rows only"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace eigenveil
