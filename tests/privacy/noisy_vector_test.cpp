@@ -75,7 +75,7 @@ TEST(NoisyVector, RefusesPlansThatCannotBeDrawn) {
   EXPECT_FALSE(NoisyVector::check(0, 1, 10, 10).ok());
   EXPECT_FALSE(NoisyVector::check(std::nan(""), 1, 10, 10).ok());
   EXPECT_FALSE(NoisyVector::check(1, -1, 10, 10).ok());
-  EXPECT_FALSE(NoisyVector::check(1, 1e6, 10, 10).ok());
+  EXPECT_FALSE(NoisyVector::check(1, 1e12, 10, 10).ok());
   EXPECT_FALSE(NoisyVector::check(1, 1, 3000, 1000000).ok()) << "more integers than discrete.proof.md allows";
 }
 
