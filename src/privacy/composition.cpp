@@ -3,20 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "fourier.hpp"
 
 namespace eigenveil::loss {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kWindowLog = 28;  // the tilted law has mass at most e^-28 above the window, and as little below
-
-double log_add(double a, double b) {
-  const double top = std::max(a, b);
-  return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
-}
 
 /// A discretised event, its tilted masses scaled to total 1, and how often it is composed.
 struct Term {

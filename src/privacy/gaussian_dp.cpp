@@ -10,7 +10,7 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 /// R(x) - R(x + mu) = integral of 1 - t R(t) over [x, x + mu]: the difference of two nearly equal Mills ratios
 /// is integrated, the others are subtracted.
@@ -35,7 +35,7 @@ template <class Condition>
 Turn turning_point(Condition holds) {
   double yes = 1;
   while (!holds(yes))
-    if ((yes *= 2) == kInfinity) return {std::numeric_limits<double>::max(), kInfinity};
+    if ((yes *= 2) == kUnbounded) return {std::numeric_limits<double>::max(), kUnbounded};
   double no = yes / 2;
   while (no > 0 && holds(no)) {
     yes = no;
@@ -51,8 +51,8 @@ Turn turning_point(Condition holds) {
 }  // namespace
 
 double gaussian_log_delta(double mu, double epsilon) {
-  if (!(mu > 0) || epsilon == kInfinity) return -kInfinity;
-  if (mu == kInfinity) return 0;
+  if (!(mu > 0) || epsilon == kUnbounded) return -kUnbounded;
+  if (mu == kUnbounded) return 0;
   // With x = eps/mu - mu/2 = -a: phi(a) = e^eps phi(b), so delta = phi(x) (R(x) - R(x + mu)).
   const double x = epsilon / mu - mu / 2;
   if (x < 0 && mu > 0.5) {
@@ -65,7 +65,7 @@ double gaussian_log_delta(double mu, double epsilon) {
 }
 
 double gaussian_epsilon(double mu, Delta delta) {
-  if (mu == kInfinity) return kInfinity;
+  if (mu == kUnbounded) return kUnbounded;
   const double log_delta = std::log(delta.value());
   if (gaussian_log_delta(mu, 0) <= log_delta) return 0;
   return turning_point([&](double epsilon) { return gaussian_log_delta(mu, epsilon) <= log_delta; }).first_yes;
@@ -78,7 +78,7 @@ double gaussian_mu(Epsilon epsilon, Delta delta) {
 
 double mu_of_pure(double epsilon) {
   if (!(epsilon > 0)) return 0;
-  if (epsilon == kInfinity) return kInfinity;
+  if (epsilon == kUnbounded) return kUnbounded;
   // Q(z) = 1 / (1 + e^eps), mu = 2 z. Near eps = 0 both sides are close to 1/2: compare their distance from it.
   const auto far_enough = [&](double z) {
     if (epsilon < 1) return std::erf(z / std::numbers::sqrt2) >= std::tanh(epsilon / 2);

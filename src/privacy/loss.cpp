@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "normal.hpp"
 
 namespace eigenveil::loss {
-namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// ln(e^a + e^b)
 double log_add(double a, double b) {
   const double top = std::max(a, b);
   return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
 }
+
+namespace {
 
 /// The pair (1-q) N(0, s^2) + q N(1, s^2) against N(0, s^2). A Gaussian answer is the case q = 1, s = 1 / mu.
 struct Mixture {

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "eigenveil/privacy/event.hpp"
 
 /// The privacy loss of one event: its moment generating function and its pessimistic discretisation.
 namespace eigenveil::loss {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// ln(e^a + e^b)
+double log_add(double a, double b);
 
 /// Which of the two neighbours plays P. Only the Poisson-subsampled Gaussian is not symmetric.
 enum class Direction {

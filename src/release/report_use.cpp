@@ -8,7 +8,7 @@
 namespace eigenveil {
 namespace {
 
-std::string shape_of(const NamedArray& array) {
+std::string size_of(const NamedArray& array) {
   return array.is_vector ? fmt::format("{} numbers", array.values.size())
                          : fmt::format("{} x {}", array.values.rows(), array.values.cols());
 }
@@ -35,7 +35,7 @@ std::string python(const Model& model) {
   if (html::text_at(model.manifest, "model") == "cca") program = "import scipy.linalg\n" + program;
   for (const auto& array : model.arrays) {
     if (is_identifier(array.name)) {
-      program += fmt::format("{0} = model[\"{0}\"]  # {1}\n", array.name, shape_of(array));
+      program += fmt::format("{0} = model[\"{0}\"]  # {1}\n", array.name, size_of(array));
     }
   }
   if (projects(model)) {
