@@ -200,6 +200,7 @@ int run(int argc, char** argv) {
   fmt::print("{}", table.text);
   for (const DataSet& data : sets) measure(data, std::stoi(given["--runs"]), wanted, *encoder, *basis, table);
   if (!given["--out"].empty() && !table.charts.empty()) {
+    std::filesystem::create_directories(given["--out"]);
     const std::string head = fmt::format(
         "# Zero-shot accuracy of private heads\n\n`bench_clip --runs {0}`: mean of {0} runs on the test images, "
         "columns "
