@@ -203,7 +203,6 @@ class Clip(AppTest):
             self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper")
         self.refused(USAGE, "pair has the objective infonce", *vectors, "--method", "pair", "--objective", "linear")
         self.refused(USAGE, "for --method batch and pair", *vectors, "--method", "cross", "--steps", 5)
-        self.refused(USAGE, "--engine", *vectors, "--method", "batch", "--engine", "mpi")
         self.refused(USAGE, "prompt", "clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "prompt", *budget)
 
     def test_the_budget_of_a_data_set_holds(self):
