@@ -107,7 +107,7 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
     fmt::print(stderr, "diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
                outcome.diagnostics.rows, outcome.diagnostics.clipped);
   for (const std::string& note : outcome.notes)
-    if (!output.quiet) fmt::print(stderr, "eigenveil: {} (Not private: do not share.)\n", note);
+    if (output.diagnostics) fmt::print(stderr, "diagnostics (not private: do not share): {}\n", note);
   if (output.json) {
     nlohmann::json object = {{"model", job.out}};
     for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
