@@ -55,11 +55,17 @@ Matrix scaled(const PrivateSum& sum, double unit) {
   return result;
 }
 
+// Up to what the sampler draws; exact, as deviations are at most 2^54
+double rounded_up(double sigma) {
+  constexpr auto kStep = static_cast<double>(DiscreteGaussian::kStep);
+  return kStep * std::ceil(sigma / kStep);
+}
+
 // sigma / sqrt(shares), rounded up
 std::uint64_t share_of(std::uint64_t sigma, std::size_t shares) {
   if (shares == 1) return sigma;
   return static_cast<std::uint64_t>(
-      std::ceil(static_cast<double>(sigma) / std::sqrt(static_cast<double>(shares)) * (1.0 + 0x1p-40)));
+      rounded_up(static_cast<double>(sigma) / std::sqrt(static_cast<double>(shares)) * (1.0 + 0x1p-40)));
 }
 
 }  // namespace
@@ -69,10 +75,10 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double 
     return internal_error(fmt::format("no noise scale for sensitivity {} and mu {}", sensitivity.value(), mu));
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
   const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
-  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up to whole lattice units
+  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
   const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
-  const double sigma_off = std::ceil(std::ldexp(off, shift - coarse));
-  const double sigma = std::ceil(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
+  const double sigma_off = rounded_up(std::ldexp(off, shift - coarse));
+  const double sigma = rounded_up(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
   if (!(sigma <= kLargestSigma) || shift > 60)
     return usage_error(
         fmt::format("this budget needs noise of 2^{:.1f} lattice units (mu = {:.3g}), which is outside what Eigenveil "
