@@ -20,6 +20,8 @@ class SecureRandom {
   ~SecureRandom();
 
   bool secure() const { return secure_; }
+  /// A stream of its own, under a key that this one draws.
+  SecureRandom fork();
 
   std::uint64_t next() {
     if (position_ == kWords) refill();
