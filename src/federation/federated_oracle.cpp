@@ -39,8 +39,8 @@ Result<std::vector<Int128>> values_of(const Stored& stored) {
   std::vector<Int128> values(stored.answer.entries());
   std::size_t got = 0;
   EIGENVEIL_TRY(for_each_part(stored, [&](const std::string& bytes) -> Status {
-    add_integers(bytes, &values[got]);
-    got += bytes.size() / 16;
+    add_integers(bytes, stored.answer.narrow(), &values[got]);
+    got += bytes.size() / integer_bytes(stored.answer.narrow());
     return {};
   }));
   return values;
@@ -110,9 +110,9 @@ Error FederatedOracle::too_few(const std::string& label) const {
 }
 
 // The total that the journal has for an ask; or the ask itself as it must be sent, if it was sent again for fewer
-// sites.
+// sites. What this process wrote itself is not read again.
 Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v1::Ask& ask, const AnswerShape& shape) {
-  while (replayed_ < journal_.size()) {
+  while (!durable_.valid() && replayed_ < journal_.size()) {
     const auto kept = journal_.read(replayed_++);
     if (!kept) return kept.error();
     if (!same_question(kept->ask, ask))
@@ -135,14 +135,29 @@ Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v
   return std::optional<std::vector<Int128>>();
 }
 
-// Durable while the sites work on the next ask; until then they would be asked for this one again, and have it.
+// On disk while the sites work on the next ask; until then they would be asked for this one again, and have it.
 Status FederatedOracle::write(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
                               const std::vector<Int128>& values) {
-  if (durable_.valid()) EIGENVEIL_TRY(durable_.get());
-  const auto written = journal_.append(ask, answer, values);
-  if (!written) return written.error();
+  constexpr std::size_t kSmall = 1U << 16;  // of others no further copy is made
+  EIGENVEIL_TRY(written());
+  const auto append = [this, ask, answer](const std::vector<Int128>& total) -> Status {
+    const auto appended = journal_.append(ask, answer, total);
+    return appended ? Status() : Status(appended.error());
+  };
+  const bool small = values.size() <= kSmall;
+  if (!small) EIGENVEIL_TRY(append(values));
+  durable_ = std::async(std::launch::async, [=, this, total = small ? values : std::vector<Int128>()]() -> Status {
+    if (small) EIGENVEIL_TRY(append(total));
+    return journal_.sync();
+  });
+  return {};
+}
+
+// Waits for what is being written. Nobody else uses the journal meanwhile.
+Status FederatedOracle::written() {
+  if (!durable_.valid()) return {};
+  EIGENVEIL_TRY(durable_.get());
   replayed_ = journal_.size();
-  durable_ = std::async(std::launch::async, [this] { return journal_.sync(); });
   return {};
 }
 
@@ -160,7 +175,10 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
       if (!enough(active_.size(), masked)) return too_few(ask.label());
       ask.set_number(number_ + 1);
       *ask.mutable_among() = {active_.begin(), active_.end()};
-      if (ask.repeats() != 0) EIGENVEIL_TRY(write(ask, {}, {}));
+      if (ask.repeats() != 0) {
+        EIGENVEIL_TRY(write(ask, {}, {}));
+        EIGENVEIL_TRY(written());
+      }
     }
     number_ = ask.number();
     Total total = sites_->ask(ask, shape);
@@ -171,8 +189,11 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
       wire::v1::Answer answer;
       answer.set_number(ask.number());
       answer.set_entries(total.values.size());
+      answer.set_narrow(ask.narrow());
+      if (ask.narrow()) std::transform(total.values.begin(), total.values.end(), total.values.begin(), narrowed);
       *ask.mutable_among() = {active_.begin(), active_.end()};
       EIGENVEIL_TRY(write(ask, answer, total.values));
+      if (!everyone) EIGENVEIL_TRY(written());  // who is lost must stay lost
       return std::move(total.values);
     }
     if (!masked || !enough(active_.size(), masked) || spares_used_ >= options_.spare_rounds)
@@ -183,14 +204,21 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
   }
 }
 
-Result<Released<Matrix>> FederatedOracle::gaussian(const wire::v1::Ask& ask, const PrivateSum& empty, Sensitivity moved,
+Result<Released<Matrix>> FederatedOracle::gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved,
                                                    double unit) {
   int shift = 0;
+  double noisiest = 0;
   if (!std::isinf(ask.mu())) {
     const auto noise = GaussianMechanism::noise_for(moved, ask.mu());
     if (!noise) return noise.error();
     shift = noise->shift;
+    noisiest = 64 * noise->deviation();
   }
+  // A row moves no entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md).
+  // Without the number of rows nobody knows.
+  const double largest =
+      static_cast<double>(everyone_.size()) * noisiest + static_cast<double>(rows_of(everyone_)) * moved.value();
+  ask.set_narrow(study_.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, shift) < 0x1p62);
   EIGENVEIL_TRY(meter_.admit(ask.label(), GaussianEvent{ask.mu()}));
   const bool packed = empty.layout == PrivateSum::Layout::kSymmetric;
   auto values = perform(ask, {static_cast<std::uint32_t>(empty.rows), static_cast<std::uint32_t>(empty.columns), packed,

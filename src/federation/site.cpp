@@ -117,8 +117,8 @@ class Connection {
     // Goes out with the first part, if there is one.
     const auto together = stored->answer.entries() > 0 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions();
     if (!stream_.Write(message, together)) return End::kLost;
-    const auto sent = for_each_part(*stored, [&](const std::string& bytes) -> Status {
-      message.mutable_part()->set_values(bytes);
+    const auto sent = for_each_part(*stored, [&](std::string bytes) -> Status {
+      message.mutable_part()->set_values(std::move(bytes));
       return stream_.Write(message) ? Status() : Status(internal_error("the connection was lost"));
     });
     if (!sent) return End::kLost;

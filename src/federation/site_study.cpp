@@ -340,8 +340,10 @@ Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
   if (!values) return end(values.error());
   if (const auto masked = mask(ask, *values); !masked) return end(masked.error());
   answer.set_entries(values->size());
+  answer.set_narrow(ask.narrow());
   auto stored = log_.append(ask, answer, *values);
   if (!stored) return stored.error();
+  stored->values = *std::move(values);
   if (const auto durable = log_.sync(); !durable) return end(durable.error());
   return stored;
 }

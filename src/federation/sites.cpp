@@ -284,19 +284,21 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     const auto& head = message.answer();
     if (!message.has_answer() || head.study() != ask.study() || head.number() != ask.number() ||
         head.rows() != shape.rows || head.columns() != shape.columns || head.symmetric() != shape.symmetric ||
-        head.shift() != shape.shift || head.entries() != shape.entries)
+        head.shift() != shape.shift || head.entries() != shape.entries || (head.narrow() && !ask.narrow()))
       return lose_for(name, site,
                       bad_input(fmt::format("it sent something else than the answer to '{}'", ask.label())));
+    const bool narrow = head.narrow();
+    const std::size_t each = integer_bytes(narrow);
     if (shape.entries > 0 && !stream.Read(&message)) return false;
     const Lock one(reading_);
     scratch_.assign(shape.entries, 0);
     for (std::uint64_t got = 0; got < shape.entries;) {
       if (got > 0 && !stream.Read(&message)) return false;
       const std::string& bytes = message.part().values();
-      if (!message.has_part() || bytes.empty() || bytes.size() % 16 != 0 || bytes.size() / 16 > shape.entries - got)
+      if (!message.has_part() || bytes.empty() || bytes.size() % each != 0 || bytes.size() / each > shape.entries - got)
         return lose_for(name, site, bad_input(fmt::format("it sent a part of '{}' that does not fit", ask.label())));
-      add_integers(bytes, &scratch_[got]);
-      got += bytes.size() / 16;
+      add_integers(bytes, narrow, &scratch_[got]);
+      got += bytes.size() / each;
     }
     const Lock lock(mutex_);
     if (!ask_ || ask_->number() != ask.number() || site.lost) return false;

@@ -22,6 +22,17 @@ namespace {
 
 constexpr std::size_t kPartBytes = std::size_t{1} << 20;
 
+template <class Use>
+Status for_each_part(const std::vector<Int128>& values, bool narrow, const Use& use) {
+  const std::size_t most = kPartBytes / integer_bytes(narrow);
+  for (std::size_t first = 0; first < values.size(); first += most) {
+    std::string bytes;
+    append_integers(&values[first], std::min(most, values.size() - first), narrow, bytes);
+    EIGENVEIL_TRY(use(std::move(bytes)));
+  }
+  return {};
+}
+
 std::string framed(const google::protobuf::Message& message) {
   const std::string bytes = message.SerializeAsString();
   const auto size = static_cast<std::uint32_t>(bytes.size());
@@ -156,7 +167,8 @@ Result<Stored> AnswerLog::read(std::size_t index) const {
     if (!read_at(file_, stored.offset, bytes.data(), length) || !message->ParseFromString(bytes)) return damaged(path_);
     stored.offset += length;
   }
-  if (stored.offset + 16 * stored.answer.entries() + sizeof(Checksum) != starts_[index + 1]) return damaged(path_);
+  const std::uint64_t integers = integer_bytes(stored.answer.narrow()) * stored.answer.entries();
+  if (stored.offset + integers + sizeof(Checksum) != starts_[index + 1]) return damaged(path_);
   return stored;
 }
 
@@ -164,22 +176,24 @@ Result<Stored> AnswerLog::append(const wire::v1::Ask& ask, const wire::v1::Answe
                                  const std::vector<Int128>& values) {
   const std::uint64_t at = starts_.back();
   const std::string messages = framed(ask) + framed(answer);
-  Head head{messages.size() + 16 * values.size(), 0};
+  Head head{messages.size() + integer_bytes(answer.narrow()) * values.size(), 0};
   head.check = check_of(head.length, at);
-  // Integers are 16 bytes, little-endian, as this machine has them.
-  const std::array<std::string_view, 3> parts = {
-      std::string_view(reinterpret_cast<const char*>(&head), sizeof head), messages,
-      std::string_view(reinterpret_cast<const char*>(values.data()), 16 * values.size())};
   Checksum sum = 0;
   std::uint64_t end = at;
-  for (const std::string_view part : parts) {
+  const auto write = [&](std::string_view part) -> Status {
     sum = checksum(sum, part.data(), part.size());
     if (!write_at(file_, end, part)) return cannot_write(path_);
     end += part.size();
-  }
-  if (!write_at(file_, end, {reinterpret_cast<const char*>(&sum), sizeof sum})) return cannot_write(path_);
-  starts_.push_back(end + sizeof sum);
-  return Stored{ask, answer, file_, at + sizeof head + messages.size()};
+    return {};
+  };
+  EIGENVEIL_TRY(write({reinterpret_cast<const char*>(&head), sizeof head}));
+  EIGENVEIL_TRY(write(messages));
+  Stored stored{ask, answer, file_, end};
+  EIGENVEIL_TRY(for_each_part(values, answer.narrow(), write));
+  const Checksum all = sum;
+  EIGENVEIL_TRY(write({reinterpret_cast<const char*>(&all), sizeof all}));
+  starts_.push_back(end);
+  return stored;
 }
 
 Status AnswerLog::sync() const { return ::fdatasync(file_) == 0 ? Status() : cannot_write(path_); }
@@ -198,13 +212,14 @@ Result<bool> load(const std::string& path, google::protobuf::Message& message) {
   return true;
 }
 
-Status for_each_part(const Stored& stored, const std::function<Status(const std::string& bytes)>& use) {
-  std::string bytes;
-  std::uint64_t at = stored.offset;
-  for (std::uint64_t left = 16 * stored.answer.entries(); left > 0; left -= bytes.size(), at += bytes.size()) {
-    bytes.resize(std::min<std::uint64_t>(left, kPartBytes));
-    if (!read_at(stored.file, at, bytes.data(), bytes.size())) return bad_input("a stored answer cannot be read again");
-    EIGENVEIL_TRY(use(bytes));
+Status for_each_part(const Stored& stored, const std::function<Status(std::string bytes)>& use) {
+  if (!stored.values.empty()) return for_each_part(stored.values, stored.answer.narrow(), use);
+  const std::uint64_t size = integer_bytes(stored.answer.narrow()) * stored.answer.entries();
+  for (std::uint64_t done = 0; done < size; done += kPartBytes) {
+    std::string bytes(std::min<std::uint64_t>(size - done, kPartBytes), '\0');
+    if (!read_at(stored.file, stored.offset + done, bytes.data(), bytes.size()))
+      return bad_input("a stored answer cannot be read again");
+    EIGENVEIL_TRY(use(std::move(bytes)));
   }
   return {};
 }

@@ -312,18 +312,23 @@ Result<RowOptions> from_wire(const wire::v1::Rows& message) {
   return options;
 }
 
-void append_integers(const Int128* first, std::size_t count, std::string& bytes) {
+// This machine is little-endian, as all that Debian runs on here.
+void append_integers(const Int128* first, std::size_t count, bool narrow, std::string& bytes) {
   const std::size_t before = bytes.size();
-  bytes.resize(before + 16 * count);
-  std::memcpy(bytes.data() + before, first,
-              16 * count);  // this machine is little-endian, as all that Debian runs on here
+  const std::size_t each = integer_bytes(narrow);
+  bytes.resize(before + each * count);
+  if (!narrow) std::memcpy(bytes.data() + before, first, each * count);
+  if (narrow)
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(bytes.data() + before + each * i, first + i, each);
 }
 
-void add_integers(const std::string& bytes, Int128* total) {
-  for (std::size_t i = 0; i < bytes.size() / 16; ++i) {
+void add_integers(const std::string& bytes, bool narrow, Int128* total) {
+  const std::size_t each = integer_bytes(narrow);
+  for (std::size_t i = 0; i < bytes.size() / each; ++i) {
     UInt128 value = 0;
-    std::memcpy(&value, bytes.data() + 16 * i, 16);
+    std::memcpy(&value, bytes.data() + each * i, each);
     total[i] = static_cast<Int128>(static_cast<UInt128>(total[i]) + value);
+    if (narrow) total[i] = narrowed(total[i]);
   }
 }
 

@@ -226,12 +226,12 @@ class Captures(FederationTest):
                 for file in self.folder.glob("study/*"):
                     self.assertNotIn(secret, file.read_bytes())
             # What left is masked, and encrypted besides; the journal has totals alone.
-            sent = self.answers("north")[0][-16 * 21 - 4:-4]
+            sent = self.answers("north")[0][-8 * 21 - 4:-4]
             self.assertNotIn(sent, proxy.captured)
             self.assertNotIn(sent, (self.folder / "study" / "totals.bin").read_bytes())
-            values = [int.from_bytes(sent[i:i + 16], "little", signed=True) for i in range(0, len(sent), 16)]
-            # An unmasked sum stays below rows x 2^40 x 2^shift; a mask is uniform over 2^128.
-            self.assertGreater(np.median([abs(v) / 2**90 for v in values]), 1)
+            values = [int.from_bytes(sent[i:i + 8], "little", signed=True) for i in range(0, len(sent), 8)]
+            # An unmasked sum stays below rows x 2^40 x 2^shift; a mask is uniform over 2^64.
+            self.assertGreater(np.median([abs(v) / 2**59 for v in values]), 1)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "network namespaces need root")

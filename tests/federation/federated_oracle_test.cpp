@@ -191,7 +191,7 @@ TEST_P(Sites, GiveTheSumsOfAllRowsBitForBit) {
     const auto& [integers, shift] = found->second;
     std::vector<Int128> values(total->answer.entries());
     ASSERT_TRUE(federation::for_each_part(*total, [&](const std::string& bytes) -> Status {
-                  add_integers(bytes, values.data());
+                  add_integers(bytes, total->answer.narrow(), values.data());
                   return {};
                 }).ok());
     for (Int128& value : values) value = (value + (Int128{1} << (shift - 1))) >> shift;

@@ -17,11 +17,14 @@ namespace {
 struct Record {
   std::string label;
   std::vector<Int128> values;
+  bool narrow = false;
 };
 
 const std::vector<Record>& records() {
-  static const std::vector<Record> all = {
-      {"first", {1, -2, Int128{3} << 100}}, {"nothing", {}}, {"last", {-7, 0, 0, 0, 9}}};
+  static const std::vector<Record> all = {{"first", {1, -2, Int128{3} << 100}},
+                                          {"nothing", {}},
+                                          {"narrow", {5, -6, INT64_MIN}, true},
+                                          {"last", {-7, 0, 0, 0, 9}}};
   return all;
 }
 
@@ -30,13 +33,14 @@ void write(AnswerLog& log, const Record& record) {
   ask.set_label(record.label);
   wire::v1::Answer answer;
   answer.set_entries(record.values.size());
+  answer.set_narrow(record.narrow);
   ASSERT_TRUE(log.append(ask, answer, record.values).ok());
 }
 
 std::vector<Int128> values_of(const Stored& stored) {
   std::vector<Int128> values(stored.answer.entries());
   EXPECT_TRUE(for_each_part(stored, [&](const std::string& bytes) -> Status {
-                add_integers(bytes, values.data());
+                add_integers(bytes, stored.answer.narrow(), values.data());
                 return {};
               }).ok());
   return values;

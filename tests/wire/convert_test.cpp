@@ -260,7 +260,7 @@ TEST(Convert, RowsComeBackBitForBit) {
 TEST(Convert, IntegersAreSixteenBytesLittleEndianAndAddModulo2To128) {
   std::string bytes;
   const Int128 two[] = {Int128{0x0102}, Int128{-2}};
-  append_integers(two, 2, bytes);
+  append_integers(two, 2, false, bytes);
   EXPECT_EQ(bytes, std::string("\x02\x01", 2) + std::string(14, '\0') + "\xfe" + std::string(15, '\xff'));
   property("sums of wrapped integers are right modulo 2^128", [] {
     const auto any = [] {
@@ -271,9 +271,31 @@ TEST(Convert, IntegersAreSixteenBytesLittleEndianAndAddModulo2To128) {
     std::vector<Int128> total = {static_cast<Int128>(a[0]), static_cast<Int128>(a[1])};
     const std::vector<Int128> added = {static_cast<Int128>(b[0]), static_cast<Int128>(b[1])};
     std::string part;
-    append_integers(added.data(), 2, part);
-    add_integers(part, total.data());
+    append_integers(added.data(), 2, false, part);
+    add_integers(part, false, total.data());
     for (std::size_t i = 0; i < 2; ++i) RC_ASSERT(static_cast<UInt128>(total[i]) == static_cast<UInt128>(a[i] + b[i]));
+  });
+}
+
+// Whatever masks do to the high digits, a total that fits 64 bits comes out.
+TEST(Convert, NarrowIntegersAreEightBytesAndAddModulo2To64) {
+  std::string bytes;
+  const Int128 two[] = {Int128{0x0102} + (Int128{5} << 64), Int128{-2}};
+  append_integers(two, 2, true, bytes);
+  EXPECT_EQ(bytes, std::string("\x02\x01", 2) + std::string(6, '\0') + "\xfe" + std::string(7, '\xff'));
+  property("a masked total is right", [] {
+    const auto sum = *rc::gen::arbitrary<std::int64_t>();
+    const auto mask =
+        static_cast<UInt128>(*rc::gen::arbitrary<std::uint64_t>()) << 64 | *rc::gen::arbitrary<std::uint64_t>();
+    const auto masked = static_cast<Int128>(static_cast<UInt128>(Int128{sum}) + mask);
+    const auto other = static_cast<Int128>(UInt128{0} - mask);
+    Int128 total = 0;
+    for (const Int128 sent : {masked, other}) {
+      std::string part;
+      append_integers(&sent, 1, true, part);
+      add_integers(part, true, &total);
+    }
+    RC_ASSERT(total == Int128{sum});
   });
 }
 

@@ -41,6 +41,7 @@ inline const std::vector<Example>& to_site_examples() {
       {"to-ask-gram", R"(ask { study: "ff" number: 1 label: "gram" sum { gram {} } mu: 0.5 })"},
       {"to-ask-apply", R"(ask { study: "ff" number: 2 label: "power"
          sum { apply { x { rows: 2 columns: 1 scaled: 629145 scaled: -838860 } } } mu: 0.25 among: "a" among: "b" repeats: 1 })"},
+      {"to-ask-narrow", R"(ask { number: 3 sum { gram {} } mu: 1 narrow: true })"},
       {"to-ask-class-sums", R"(ask { number: 3 sum { class_sums { classes: 4 } } mu: 1 })"},
       {"to-ask-class-counts", R"(ask { number: 4 sum { class_counts { classes: 5 } } mu: 1 })"},
       {"to-ask-squared-norms", R"(ask { number: 5 sum { squared_norms {} } mu: 1 })"},
@@ -68,6 +69,7 @@ inline const std::vector<Example>& from_site_examples() {
          mask_key { site: "a" x25519: "k" signature: "s" certificate: "PEM" } })"},
       {"from-refusal", R"(refusal { reason: "too much epsilon" })"},
       {"from-refusal-code", R"(refusal { reason: "too much epsilon" code: 4 })"},
+      {"from-answer-narrow", R"(answer { study: "ff" number: 3 rows: 2 columns: 1 entries: 2 narrow: true })"},
       {"from-answer", R"(answer { study: "ff" number: 3 rows: 2 columns: 2 symmetric: true shift: -3 entries: 3 })"},
       {"from-part", R"(part { values: "0123456789abcde\377" })"}};
   return examples;

@@ -130,8 +130,10 @@ void exercise(const wire::v1::ToSite& message, Tally& tally) {
 
 void exercise(const wire::v1::FromSite& message, Tally& tally) {
   if (!message.has_part()) return;
-  std::vector<Int128> total(message.part().values().size() / 16);  // what a receiver must have before it adds
-  add_integers(message.part().values(), total.data());
+  for (const bool narrow : {false, true}) {
+    std::vector<Int128> total(message.part().values().size() / integer_bytes(narrow));  // as a receiver must have
+    add_integers(message.part().values(), narrow, total.data());
+  }
   ++tally.accepted;
 }
 

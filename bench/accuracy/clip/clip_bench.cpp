@@ -1,6 +1,7 @@
 // Zero-shot accuracy of private heads against epsilon, beside the paper's row. The table on stdout and, with --out, in
 // FOLDER/clip.md and clip.svg. What is not there is skipped, visibly: bench/accuracy/clip/run fetches it.
-// Usage: bench_clip [--mnist FOLDER] [--fashion FOLDER] [--runs N] [--epsilon E] [--out FOLDER]
+// Usage: bench_clip [--mnist FOLDER] [--fashion FOLDER] [--runs N] [--epsilon E] [--method M]
+// [--out FOLDER]
 #include <fmt/format.h>
 
 #include <chrono>
@@ -96,13 +97,31 @@ RowMajorMatrix leading(const RowMajorMatrix& rows, std::size_t directions) {
   return part;
 }
 
+// The paper's algorithm with tiny batches and very many steps, which is what its noise asks for (every batch costs the
+// same noise whatever its size). All from n and the number of parameters p: clipping below what gradients are, so that
+// every step is a unit step and noise; a rate at which the noise alone, sqrt(p T) rate sigma c with sigma near 1.5,
+// moves heads of length 3 (they count up to their length) by ten times that.
+constexpr std::size_t kBatchDirections = 200;
+ClipTraining batch_training(double n, double parameters) {
+  ClipTraining training{
+      .temperature = 0.2, .clip = 0.1, .sample_rate = 8 / n, .steps = 770'000, .optimizer = Optimizer::kSgd};
+  training.rate = 30 / (1.5 * training.clip * std::sqrt(parameters * static_cast<double>(training.steps)));
+  if (const char* s = std::getenv("BT"))
+    std::sscanf(s, "%lf,%lf,%zu,%lf", &training.temperature, &training.clip, &training.steps, &training.rate);
+  return training;
+}
+
 double fit_and_score(const RowMajorMatrix& train, const RowMajorMatrix& test, const Matrix& captions, ClipMethod method,
                      double epsilon, std::uint64_t seed) {
   const auto d = static_cast<std::size_t>(train.cols() - 1);
   ClipOptions options{.method = method, .dim = static_cast<std::size_t>(captions.rows()) - 1};
   options.captions = captions;
   follow_budget(options, *Epsilon::of(epsilon));
-  const auto plan = calibrate(plan_clip(Adjacency::kReplaceOne, options), *Epsilon::of(epsilon),
+  const auto adjacency = method == ClipMethod::kBatch ? Adjacency::kAddRemoveOne : Adjacency::kReplaceOne;
+  if (method == ClipMethod::kBatch)
+    options.training =
+        batch_training(static_cast<double>(train.rows()), static_cast<double>(options.dim * (d + options.dim)));
+  const auto plan = calibrate(plan_clip(adjacency, options), *Epsilon::of(epsilon),
                               *Delta::of(0.5 / static_cast<double>(train.rows())));
   MemorySource source(train);
   std::vector<std::string> names = source.columns();
@@ -111,8 +130,7 @@ double fit_and_score(const RowMajorMatrix& train, const RowMajorMatrix& test, co
   bounding.threads = cores();
   bounding.class_column = d;
   auto rows = BoundedRows::read(source, ColumnMap::identity(names), bounding);
-  LocalOracle oracle(*std::move(rows), Adjacency::kReplaceOne, reserve_without_ledger(*plan),
-                     SecureRandom::insecure(seed));
+  LocalOracle oracle(*std::move(rows), adjacency, reserve_without_ledger(*plan), SecureRandom::insecure(seed));
   const auto fit = fit_clip(oracle, *plan, options);
   if (!fit) throw std::runtime_error(fit.error().message);
   return accuracy(*fit, captions, test);
@@ -132,8 +150,8 @@ struct Table {
   }
 };
 
-void measure(const DataSet& data, int runs, const std::set<double>& wanted, const ImageEncoder& encoder,
-             const PublicBasis& basis, Table& table) {
+void measure(const DataSet& data, int runs, const std::set<double>& wanted, const std::set<std::string>& methods,
+             const ImageEncoder& encoder, const PublicBasis& basis, Table& table) {
   if (!std::filesystem::exists(file_in(data.folder, "train-images-idx3-ubyte"))) {
     fmt::print("SKIPPED: {} is not in '{}'\n", data.name, data.folder);
     return;
@@ -142,8 +160,11 @@ void measure(const DataSet& data, int runs, const std::set<double>& wanted, cons
   const RowMajorMatrix test = features_of(data, "t10k", encoder, basis);
   const auto captions = encode_prompts(TextEncoder::hash(), data.classes, default_prompts());
   LineChart chart{data.name + ", zero-shot", "epsilon", "accuracy, %", {}, true, false};
-  for (const auto& [method, name] :
-       {std::pair{ClipMethod::kPrompt, "prompt"}, {ClipMethod::kWhitened, "whitened"}, {ClipMethod::kCross, "cross"}}) {
+  for (const auto& [method, name] : {std::pair{ClipMethod::kPrompt, "prompt"},
+                                     {ClipMethod::kWhitened, "whitened"},
+                                     {ClipMethod::kCross, "cross"},
+                                     {ClipMethod::kBatch, "batch"}}) {
+    if (!methods.contains(name)) continue;
     std::vector<double> means;
     chart.lines.push_back({name, {}});
     for (std::size_t e = 0; e < kEpsilons.size(); ++e) {
@@ -151,7 +172,8 @@ void measure(const DataSet& data, int runs, const std::set<double>& wanted, cons
         means.push_back(std::nan(""));
         continue;
       }
-      const std::size_t directions = public_directions(*Epsilon::of(kEpsilons[e]));
+      const std::size_t directions =
+          method == ClipMethod::kBatch ? kBatchDirections : public_directions(*Epsilon::of(kEpsilons[e]));
       const RowMajorMatrix narrow = leading(train, directions), narrow_test = leading(test, directions);
       double mean = 0;
       for (int run = 0; run < runs; ++run)
@@ -179,6 +201,7 @@ int run(int argc, char** argv) {
                                               {"--fashion", "/usr/share/datasets/fashion-mnist"},
                                               {"--runs", "3"},
                                               {"--epsilon", ""},
+                                              {"--method", ""},
                                               {"--out", ""}};
   for (int i = 1; i + 1 < argc; i += 2) given[argv[i]] = argv[i + 1];
   const std::vector<DataSet> sets = {
@@ -195,10 +218,12 @@ int run(int argc, char** argv) {
   const auto encoder = ImageEncoder::make({});
   std::set<double> wanted(kEpsilons.begin(), kEpsilons.end());
   if (!given["--epsilon"].empty()) wanted = {std::stod(given["--epsilon"])};
+  std::set<std::string> methods = {"prompt", "whitened", "cross", "batch"};
+  if (!given["--method"].empty()) methods = {given["--method"]};
   const auto basis = public_basis(*encoder, public_directions(*Epsilon::of(*wanted.rbegin())), 4000, cores());
   Table table;
   fmt::print("{}", table.text);
-  for (const DataSet& data : sets) measure(data, std::stoi(given["--runs"]), wanted, *encoder, *basis, table);
+  for (const DataSet& data : sets) measure(data, std::stoi(given["--runs"]), wanted, methods, *encoder, *basis, table);
   if (!given["--out"].empty() && !table.charts.empty()) {
     std::filesystem::create_directories(given["--out"]);
     const std::string head = fmt::format(

@@ -40,7 +40,7 @@ class FederatedOracle final : public Oracle {
  private:
   Result<std::vector<Int128>> perform(wire::v1::Ask ask, const AnswerShape& shape);
   Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
-  Result<Released<Matrix>> gaussian(const wire::v1::Ask& ask, const PrivateSum& empty, Sensitivity moved, double unit);
+  Result<Released<Matrix>> gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved, double unit);
   Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
   std::size_t rows_of(const std::set<std::string>& sites) const;
   double stands_for() const;
@@ -48,6 +48,7 @@ class FederatedOracle final : public Oracle {
   bool enough(std::size_t sites, bool masked) const;
   Error too_few(const std::string& label) const;
   Status write(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
+  Status written();
 
   std::shared_ptr<Sites> sites_;
   Study study_;
@@ -59,7 +60,7 @@ class FederatedOracle final : public Oracle {
   std::set<std::string> active_;
   std::uint32_t number_ = 0;
   std::size_t spares_used_ = 0;
-  std::size_t replayed_ = 0;     // records of the journal that were used
+  std::size_t replayed_ = 0;     // records of the journal that were used or written
   std::future<Status> durable_;  // the newest record
 };
 

@@ -13,8 +13,9 @@ namespace eigenveil::federation {
 struct Stored {
   wire::v1::Ask ask;
   wire::v1::Answer answer;
-  int file;              ///< open as long as its log
-  std::uint64_t offset;  ///< of the integers
+  int file;                         ///< open as long as its log
+  std::uint64_t offset;             ///< of the integers
+  std::vector<Int128> values = {};  ///< the integers, if somebody still has them
 };
 
 /// Makes a folder (0700) and those above it.
@@ -51,7 +52,7 @@ Status store(const std::string& path, const google::protobuf::Message& message);
 /// Whether there is such a file, which is then in `message`.
 Result<bool> load(const std::string& path, google::protobuf::Message& message);
 
-/// The integers, in parts of at most a megabyte: 16 bytes each, little-endian.
-Status for_each_part(const Stored& stored, const std::function<Status(const std::string& bytes)>& use);
+/// The integers, in parts of at most a megabyte, as `append_integers` puts them.
+Status for_each_part(const Stored& stored, const std::function<Status(std::string bytes)>& use);
 
 }  // namespace eigenveil::federation

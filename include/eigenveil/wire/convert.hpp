@@ -38,9 +38,11 @@ Result<PrivacyPlan> from_wire(const wire::v1::Plan& message);
 /// The options that read such rows from a file of one's own.
 Result<RowOptions> from_wire(const wire::v1::Rows& message);
 
-/// 16 bytes an integer, little-endian, as parts of an answer carry them.
-void append_integers(const Int128* first, std::size_t count, std::string& bytes);
-/// Adds the integers to `total`, modulo 2^128. `bytes` has 16 bytes for each.
-void add_integers(const std::string& bytes, Int128* total);
+/// 16 bytes an integer, or the low 8 of them (`narrow`), little-endian, as parts of an answer carry them.
+constexpr std::size_t integer_bytes(bool narrow) { return narrow ? 8 : 16; }
+void append_integers(const Int128* first, std::size_t count, bool narrow, std::string& bytes);
+/// Adds the integers to `total`, modulo 2^128; if they are narrow modulo 2^64, as a number from -2^63 to 2^63 - 1.
+void add_integers(const std::string& bytes, bool narrow, Int128* total);
+inline Int128 narrowed(Int128 x) { return static_cast<std::int64_t>(x); }
 
 }  // namespace eigenveil
