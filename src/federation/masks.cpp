@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "eigenveil/wire/convert.hpp"
+
 namespace eigenveil::federation {
 namespace {
 
@@ -49,19 +51,24 @@ Result<Mask> Mask::between(const MaskPair& own, const std::string& own_site, con
   return Mask(key, first);
 }
 
-void Mask::apply(std::uint32_t number, std::vector<Int128>& values) const {
+void Mask::apply(std::uint32_t number, bool narrow, std::vector<Int128>& values) const {
   constexpr std::size_t kAtOnce = 1024;
+  const std::size_t each = integer_bytes(narrow);
+  // Streams of another width are other streams.
   std::array<unsigned char, crypto_stream_chacha20_NONCEBYTES> nonce{};
   std::memcpy(nonce.data(), &number, sizeof number);
-  std::vector<unsigned char> zeros(16 * kAtOnce);
-  std::vector<UInt128> stream(kAtOnce);
+  nonce[sizeof number] = narrow ? 1 : 0;
+  const std::vector<unsigned char> zeros(each * kAtOnce);
+  std::string stream(each * kAtOnce, '\0');
   for (std::size_t first = 0; first < values.size(); first += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, values.size() - first);
-    auto* out = reinterpret_cast<unsigned char*>(stream.data());
-    crypto_stream_chacha20_xor_ic(out, zeros.data(), 16 * count, nonce.data(), first * 16 / 64, key_.data());
+    crypto_stream_chacha20_xor_ic(bytes_of(stream), zeros.data(), each * count, nonce.data(), first * each / 64,
+                                  key_.data());
     for (std::size_t i = 0; i < count; ++i) {
+      UInt128 mask = 0;
+      std::memcpy(&mask, stream.data() + each * i, each);
       const auto value = static_cast<UInt128>(values[first + i]);
-      values[first + i] = static_cast<Int128>(adds_ ? value + stream[i] : value - stream[i]);
+      values[first + i] = static_cast<Int128>(adds_ ? value + mask : value - mask);
     }
   }
 }

@@ -314,7 +314,7 @@ Status SiteStudy::mask(const wire::v1::Ask& ask, std::vector<Int128>& values) co
         std::find_if(masks_.begin(), masks_.end(), [&](const auto& entry) { return entry.first == site; });
     if (found == masks_.end())
       return bad_input(fmt::format("the coordinator asks for a total with '{}', whose key it never gave", site));
-    found->second.apply(ask.number(), values);
+    found->second.apply(ask.number(), ask.narrow(), values);
   }
   return {};
 }

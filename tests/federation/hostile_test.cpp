@@ -113,6 +113,32 @@ std::string integers(const Stored& stored) {
   return all;
 }
 
+// A coordinator that tells one site "narrow" and the other not must not get a mask of one to cancel with the other's.
+TEST(Masks, CancelAndHaveAStreamForEachNumberAndWidth) {
+  const MaskPair a = MaskPair::draw(), b = MaskPair::draw();
+  const auto first = Mask::between(a, "a", b.open, "b", "study");
+  const auto second = Mask::between(b, "b", a.open, "a", "study");
+  ASSERT_TRUE(first.ok() && second.ok());
+  const auto masked = [](const Mask& mask, std::uint32_t number, bool narrow, std::int64_t value) {
+    std::vector<Int128> values(1500, value);
+    mask.apply(number, narrow, values);
+    return values;
+  };
+  std::set<std::uint64_t> words;
+  for (const bool narrow : {false, true})
+    for (const std::uint32_t number : {1U, 2U}) {
+      const auto x = masked(*first, number, narrow, 5), y = masked(*second, number, narrow, -7);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const auto total = static_cast<Int128>(static_cast<UInt128>(x[i]) + static_cast<UInt128>(y[i]));
+        ASSERT_EQ(narrow ? narrowed(total) : total, -2) << i;
+        const auto mask = static_cast<UInt128>(x[i]) - 5;
+        words.insert(static_cast<std::uint64_t>(mask));
+        if (!narrow) words.insert(static_cast<std::uint64_t>(mask >> 64));
+      }
+    }
+  EXPECT_EQ(words.size(), 2U * 1500 * 3) << "no 64 bits of a stream occur in another";
+}
+
 TEST_F(Hostile, TheSameAskGetsTheSameBytesNowAndAfterARestart) {
   auto study = open();
   ASSERT_TRUE(study.ok()) << study.error().message;

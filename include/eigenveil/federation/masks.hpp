@@ -27,8 +27,9 @@ class Mask {
   static Result<Mask> between(const MaskPair& own, const std::string& own_site, const std::string& open,
                               const std::string& other_site, const std::string& study);
 
-  /// Adds (or subtracts) the stream of ask `number` to the integers, modulo 2^128.
-  void apply(std::uint32_t number, std::vector<Int128>& values) const;
+  /// Adds (or subtracts) the stream of ask `number` to the integers, modulo 2^128; narrow: to their low 64 bits, which
+  /// are all that counts of them then.
+  void apply(std::uint32_t number, bool narrow, std::vector<Int128>& values) const;
 
  private:
   Mask(const std::array<unsigned char, 32>& key, bool adds) : key_(key), adds_(adds) {}
