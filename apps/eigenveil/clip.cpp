@@ -11,15 +11,18 @@ namespace eigenveil::app {
 namespace {
 
 constexpr double kSgdRate = 0.5;
+constexpr const char* kImagesHelp =
+    "Images: IDX, IDX.gz, NPY (a flat image a row) or a folder of such; or a folder of PNG and JPEG files of one size, "
+    "in the order of their names (by bytes: 10.png before 9.png)";
 
 struct ClipPairFlags {
   PairFiles files;
   void add_to(CLI::App& app) {
     app.add_option("--x", files.x, "Vectors of the first view: NPY, CSV, ...")->group("Pairs");
     app.add_option("--y", files.y, "Vectors of the second view, row by row those of the same pairs")->group("Pairs");
-    app.add_option("--images", files.images, "Grey images: IDX, IDX.gz, NPY (a flat image a row), or a folder of such")
+    app.add_option("--images", files.images, kImagesHelp)->group("Pairs");
+    app.add_option("--captions", files.captions, "Texts of the images, one a line, in the images' order")
         ->group("Pairs");
-    app.add_option("--captions", files.captions, "Texts of the images, one a line")->group("Pairs");
     app.add_option("--labels", files.labels, "Instead of captions: the images' classes, as numbers from 0")
         ->group("Pairs");
     app.add_option("--class-names", files.class_names, "Public names of the classes, one a line")->group("Pairs");
@@ -49,7 +52,10 @@ struct ClipFitFlags {
 };
 
 Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
-  EncoderChoices choices{flags.image_encoder, flags.text_encoder, {}, flags.pixel_range[0], flags.pixel_range[1]};
+  EncoderChoices choices{.image_encoder = flags.image_encoder,
+                         .text_encoder = flags.text_encoder,
+                         .lower = flags.pixel_range[0],
+                         .upper = flags.pixel_range[1]};
   const auto shape = flags.output.report_options();
   if (!shape) return shape.error();
   if (shape->image_shape) choices.image_shape = {shape->image_shape->height, shape->image_shape->width};
@@ -202,7 +208,9 @@ Command clip_fit_command(CLI::App& clip) {
       ->required()
       ->group("Privacy");
   flags->output.add_to(*app);
-  app->get_option("--image-shape")->description("HEIGHTxWIDTH of an image; default: square")->group("Encoders");
+  app->get_option("--image-shape")
+      ->description("HEIGHTxWIDTH of an image; PNG and JPEG files say it themselves; default: square")
+      ->group("Encoders");
   flags->run.add_to(*app);
   app->footer(
       "\nExample:\n  eigenveil clip fit --images train-images.idx --labels train-labels.idx --class-names names.txt "
@@ -293,7 +301,7 @@ Command clip_embed_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("embed", "Unit embeddings of images, texts or vectors (not private)");
   auto flags = std::make_shared<ClipEmbedFlags>();
   app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
-  app->add_option("--images", flags->what.images, "Images to embed");
+  app->add_option("--images", flags->what.images, kImagesHelp);
   app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
   app->add_option("--x", flags->what.x, "Vectors of the first view");
   app->add_option("--y", flags->what.y, "Vectors of the second view");

@@ -146,6 +146,7 @@ nlohmann::json encoders_json(const Inputs& inputs) {
   const auto& image = inputs.images->options();
   nlohmann::json encoders = {{"image", image.kind},  {"text", inputs.text->name()}, {"height", image.height},
                              {"width", image.width}, {"lower", image.lower},        {"upper", image.upper}};
+  if (image.kind.starts_with("torchscript:")) encoders["channels"] = image.channels;
   if (inputs.basis) encoders["public_basis"] = {{"images", kPublicImages}, {"directions", inputs.basis->basis.cols()}};
   return encoders;
 }

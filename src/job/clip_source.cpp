@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "eigenveil/data/image_folder.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -43,7 +45,10 @@ class ImageView final : public SourceView {
     return basis_ != nullptr ? static_cast<std::size_t>(basis_->basis.cols()) : encoder_.features();
   }
   Result<RowMajorMatrix> next(std::size_t most) override {
-    const auto images = read_piece(*source_, std::min<std::size_t>(most, 1000), path_, "image");
+    constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
+    const std::size_t row = sizeof(double) * std::max(encoder_.pixels(), encoder_.features());
+    most = std::min(most, std::clamp<std::size_t>(kBlockBytes / row, 1, 1000));
+    const auto images = read_piece(*source_, most, path_, "image");
     if (!images || images->rows() == 0) return images;
     auto encoded = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
     if (!encoded || basis_ == nullptr) return encoded;
@@ -123,9 +128,32 @@ class CaptionView final : public View {
   std::size_t done_ = 0;
 };
 
+// The files know their shape. A module gets three channels if some file is in colour, or else one; unless it refuses.
+Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
+                                        const EncoderChoices& choices) {
+  if (choices.image_shape && *choices.image_shape != std::pair{folder.height, folder.width})
+    return usage_error(
+        fmt::format("the images of {} are {}x{} (height x width), but --image-shape or the model says "
+                    "{}x{}",
+                    path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
+  const auto make = [&](std::size_t channels) {
+    return ImageEncoder::make(
+        {choices.image_encoder, folder.height, folder.width, channels, choices.lower, choices.upper});
+  };
+  if (!choices.image_encoder.starts_with("torchscript:")) return make(1);
+  if (choices.channels) return make(*choices.channels);
+  auto first = make(folder.colour ? 3 : 1);
+  if (first) return first;
+  auto second = make(folder.colour ? 1 : 3);
+  return second ? second : first;
+}
+
 }  // namespace
 
 Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices) {
+  const auto folder = image_folder(path);
+  if (!folder) return folder.error();
+  if (*folder) return encoder_for_folder(path, **folder, choices);
   const auto source = open_source(path, {});
   if (!source) return source.error();
   const std::size_t pixels = (*source)->columns().size();
@@ -150,7 +178,10 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
 
 Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
                                          int threads) {
-  auto source = open_source(path, {});
+  SourceOptions options;
+  options.colour = encoder.options().channels == 3;
+  options.threads = threads;
+  auto source = open_source(path, options);
   if (!source) return source.error();
   if ((*source)->columns().size() != encoder.pixels())
     return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, (*source)->columns().size(),

@@ -1,16 +1,25 @@
 """eigenveil clip: what is released, what it costs, what is refused before anything is charged."""
+import base64
 import gzip
 import json
 import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, USAGE, AppTest, png
 
 
 def idx(array):
     head = bytes([0, 0, 8, array.ndim]) + b"".join(int(n).to_bytes(4, "big") for n in array.shape)
     return head + array.astype(np.uint8).tobytes()
+
+
+# 8x8, grey, pixel i about 4 i
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQH/wAALCAAI"
+    "AAgBAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAk"
+    "M2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLD"
+    "xMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/AM/4bf8ABtx/x7/8UF/d/wCYb9P+mVf/2Q==")
 
 
 class Clip(AppTest):
@@ -31,7 +40,7 @@ class Clip(AppTest):
         self.write("images.idx", idx(images))
         self.write("labels.idx", idx(labels))
         self.write("names.txt", "lying bar\nstanding bar\noblique bar\n")
-        self.labels = labels
+        self.images, self.labels = images, labels
         self.pairs = ["--images", "images.idx", "--labels", "labels.idx", "--class-names", "names.txt"]
         self.fit = ["clip", "fit", *self.pairs, "--epsilon", 2, "--delta", "auto"]
         x = random.normal(size=(n, 6))
@@ -73,6 +82,56 @@ class Clip(AppTest):
         np.testing.assert_allclose(np.linalg.norm(f, axis=1), 1)
         self.assertGreater(np.mean(np.argmax(f @ g.T, axis=1) == self.labels), 0.8)
         self.run_program("clip", "embed", "model.npz", "--x", "x.npy", "--out", "e.npy", expect=USAGE)
+
+    def write_folder(self, name="pictures"):
+        (self.folder / name).mkdir()
+        for i, image in enumerate(self.images):
+            self.write(f"{name}/{i:04}.png", png(image))
+
+    def test_a_folder_of_images_is_what_the_same_pixels_are_as_idx(self):
+        self.write_folder()
+        self.write("pictures/.DS_Store", b"x")
+        for files in ["--images", "pictures", *self.pairs[2:]], ["--images", "images.idx", *self.pairs[2:]]:
+            name = files[1]
+            self.run_json("clip", "fit", *files, "--epsilon", 2, "--delta", "auto", "--insecure-seed", 3, "--no-ledger",
+                          "--out", f"{name}.npz")
+            metrics = self.run_json("clip", "eval", f"{name}.npz", *files)
+            self.assertEqual(metrics["pairs"], 2000)
+            self.assertGreater(metrics["accuracy"], 0.9)
+            self.run_json("clip", "embed", f"{name}.npz", "--images", name, "--out", f"{name}.npy")
+        for ending in "npz", "npy":
+            self.assertEqual((self.folder / f"pictures.{ending}").read_bytes(), (self.folder / f"images.idx.{ending}").read_bytes())
+
+    def test_bad_image_files_are_refused_and_nothing_is_charged(self):
+        self.images = self.images[:40]
+        self.write_folder()
+        self.write("labels.idx", idx(self.labels[:40]))
+        whole = png(self.images[7])
+        fit = ["clip", "fit", "--images", "pictures", *self.pairs[2:], "--image-encoder", "pixels", "--epsilon", 1, "--delta", "auto"]
+        for name, contents, words in [
+            ("0007.png", whole[:-20], "0007.png: is damaged or truncated"),
+            ("0007.png", whole[:50] + bytes([whole[50] ^ 1]) + whole[51:], "0007.png: is damaged or truncated"),
+            ("0007.png", b"", "0007.png: is empty"),
+            ("0007.png", JPEG, "0007.png: is named like PNG but is a JPEG file"),
+            ("0007.png", b"GIF89a", "0007.png: is named like PNG but does not begin like it"),
+            ("0007.png", png(np.zeros((8, 9))), "0007.png: is 8x9 (height x width), but pictures/0000.png is 8x8"),
+            ("0007.png", png(self.images[7], (30000, 30000)), "0007.png: is 30000x30000"),
+            ("0007.jpg", JPEG[:-10], "0007.jpg: is damaged or truncated"),
+            ("0007.jpg", JPEG[:-60], "0007.jpg: is no image that can be read"),
+            ("0007.txt", b"x", "pictures/0007.txt: is not named .png, .jpg or .jpeg"),
+            (".0007.png", whole, "pictures has 39 rows but labels.idx has 40"),
+        ]:
+            (self.folder / "pictures/0007.png").unlink()
+            self.write(f"pictures/{name}", contents)
+            self.refused(BAD_INPUT, words, *fit)
+            (self.folder / "pictures" / name).unlink()
+            self.write("pictures/0007.png", whole)
+        self.refused(USAGE, "8x8 (height x width), but --image-shape or the model says 4x16", *fit, "--image-shape", "4x16")
+        self.refused(BAD_INPUT, "is a single image", *fit[:3], "pictures/0007.png", *fit[4:])
+        (self.folder / "pictures/0007.png").unlink()
+        self.write("pictures/0007.JPG", JPEG)
+        self.run_json(*fit, "--image-shape", "8x8", "--method", "cross")
+        self.assertEqual(len(self.charged()), 1)
 
     def test_other_methods_and_vectors(self):
         for method in "cross", "whitened":

@@ -13,7 +13,7 @@ namespace eigenveil {
 struct PairFiles {
   std::string x;            ///< vectors of the first view
   std::string y;            ///< vectors of the second
-  std::string images;       ///< IDX, NPY, or a folder of such files
+  std::string images;       ///< IDX, NPY, a folder of such files, or a folder of PNG and JPEG files
   std::string captions;     ///< a text file, a caption a line
   std::string labels;       ///< numbers of classes, from 0
   std::string class_names;  ///< a text file, a class a line: public
@@ -24,7 +24,9 @@ struct PairFiles {
 struct EncoderChoices {
   std::string image_encoder = "scatter";
   std::string text_encoder = "hash";
-  std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: square
+  std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: of the files, or square
+  std::optional<std::size_t> channels =
+      {};  ///< torchscript, folders of PNG and JPEG; default: as the module takes them
   double lower = 0;
   double upper = 255;
 };
