@@ -45,6 +45,7 @@ struct ClipFitFlags {
   std::optional<std::size_t> steps;
   std::optional<std::string> optimizer;
   std::optional<double> rate;
+  std::string start = "random";
   std::string delta;
   PrivacyFlags privacy;
   RunFlags run;
@@ -98,6 +99,7 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
   job.training = clip_training(flags);
+  if (flags.start != "random") job.start = flags.start == "cross" ? ClipMethod::kCross : ClipMethod::kWhitened;
   if (!flags.objective.empty()) job.objective = flags.objective;
   job.dim = flags.dim;
   job.temperature = flags.temperature;
@@ -158,6 +160,11 @@ void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
       ->group(group);
   app.add_option("--lr", flags.rate,
                  fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, kSgdRate))
+      ->group(group);
+  app.add_option("--start", flags.start,
+                 "random heads, or those of cross or whitened, for which three tenths of the budget go")
+      ->check(CLI::IsMember({"random", "cross", "whitened"}))
+      ->capture_default_str()
       ->group(group);
 }
 

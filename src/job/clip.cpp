@@ -113,6 +113,7 @@ Result<ClipOptions> options_for(const ClipJob& job, const Inputs& inputs, std::s
   } else if (job.training) {
     return usage_error("--clip, --sample-rate, --steps, --optimizer and --lr are for --method batch and pair");
   }
+  options.start_by = job.start;
   const std::string objective = objective_of(options);
   if (job.objective && *job.objective != objective)
     return usage_error(
@@ -153,13 +154,16 @@ nlohmann::json encoders_json(const Inputs& inputs) {
 
 nlohmann::json training_json(const ClipOptions& options) {
   const ClipTraining& train = options.training;
-  return {{"clip", train.clip},
-          {"sensitivity",
-           options.method == ClipMethod::kPair ? PairGradient::bound(train.temperature, train.clip) : 2 * train.clip},
-          {"sample_rate", train.sample_rate},
-          {"steps", train.steps},
-          {"optimizer", train.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
-          {"lr", train.rate}};
+  nlohmann::json chosen = {
+      {"clip", train.clip},
+      {"sensitivity",
+       options.method == ClipMethod::kPair ? PairGradient::bound(train.temperature, train.clip) : 2 * train.clip},
+      {"sample_rate", train.sample_rate},
+      {"steps", train.steps},
+      {"optimizer", train.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+      {"lr", train.rate}};
+  if (options.start_by) chosen["start"] = name(*options.start_by);
+  return chosen;
 }
 
 // Small sensitivity needs batches far above e^(2/tau): by the temperature alone, which is public, and by the number of
@@ -200,7 +204,7 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
   nlohmann::json manifest = common_manifest("clip", name(options.method), chosen, privacy, charge, fit.rows);
   manifest["encoders"] = encoders_json(inputs);
   if (trains(options.method)) {
-    manifest.erase("noisy_rows");  // nobody asked
+    if (!options.start_by) manifest.erase("noisy_rows");  // nobody asked
     if (options.method == ClipMethod::kPair && PairGradient::spread(options.training.temperature) > 100)
       manifest["warnings"].push_back(spread_note(options));
   }
@@ -217,9 +221,8 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
 
 Status check_job(const ClipJob& job) {
   if (job.run.engine) return usage_error("clip reads its pairs in one process: leave --engine out");
-  if (job.privacy.calibration == Calibration::kPaper)
-    return usage_error(
-        "clip has no --calibration paper: the paper's noise is for half of the sensitivity (docs/departures.md)");
+  if (job.privacy.calibration == Calibration::kPaper && (job.method != ClipMethod::kBatch || job.start))
+    return usage_error("--calibration paper is the paper's algorithm: it needs --method batch, without --start");
   if (job.method && trains(*job.method) && job.privacy.adjacency != Adjacency::kAddRemoveOne)
     return usage_error(
         fmt::format("--method {} samples its batches, which hides one pair more or less: say "
@@ -260,21 +263,32 @@ Result<Encoded> encode_pairs(const ClipJob& job, Observer& observer) {
   return Encoded{*std::move(inputs), *std::move(options), *std::move(rows)};
 }
 
+Result<PrivacyPlan> plan_for(const ClipOptions& options, const PrivacyOptions& privacy) {
+  PrivacyPlan shape = plan_clip(privacy.adjacency, options);
+  if (privacy.calibration == Calibration::kTight) return shape;
+  auto tight = calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting);
+  if (!tight) return tight.error();
+  return paper_plan_training(*std::move(tight));
+}
+
 Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOptions options, BoundedRows rows,
                               Observer& observer) {
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows.rows()));
-  follow_budget(options, privacy.epsilon);
+  follow_budget(options, privacy.epsilon, privacy.delta);
   if (trains(options.method) && options.training.sample_rate * static_cast<double>(rows.rows()) > kLargestExpectedBatch)
     return usage_error(fmt::format("--sample-rate {} makes batches of more than {} pairs; lower it",
                                    options.training.sample_rate, kLargestExpectedBatch));
   std::vector<std::string> notes = notes_for(options, rows.rows());
   const BoundingDiagnostics diagnostics = rows.diagnostics();
   const auto held = own_rows(sums_of(std::move(rows)), diagnostics);
+  const auto plan = plan_for(options, privacy);
+  if (!plan) return plan.error();
   auto charged =
       charge(*held,
-             {plan_clip(privacy.adjacency, options), privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
-              fmt::format("clip --method {} --dim {}", name(options.method), options.dim)},
+             {*plan, privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
+              fmt::format("clip --method {}{} --dim {}", name(options.method),
+                          options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
              observer);
   if (!charged) return charged.error();
   const auto fit = fit_clip(*charged->oracle, charged->plan, options);

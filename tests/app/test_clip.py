@@ -165,6 +165,43 @@ class Clip(AppTest):
             self.assertGreater(recall, 0.02)  # by chance 0.005
         self.assertEqual([r["purpose"] for r in self.charged()], ["clip --method batch --dim 3", "clip --method pair --dim 3"])
 
+    def test_a_private_start_is_part_of_the_one_plan_and_helps(self):
+        vectors = ["--x", "x.npy", "--y", "y.npy"]
+        pixels = ["--image-encoder", "pixels"]
+        training = ["--dim", 2, "--steps", 5, "--sample-rate", 0.02, "--epsilon", 4, "--delta", 1e-5]
+        for method, start, pairs, labels in [
+                ("batch", "cross", vectors, ["row count", "column sums", "second moments", "batch gradient"]),
+                ("pair", "whitened", vectors, ["row count", "column sums", "second moments", "pair gradient"]),
+                ("batch", "cross", self.pairs, ["row count", "column sums", "class sums", "batch gradient"]),
+                ("pair", "whitened", self.pairs, ["row count", "column sums", "class counts", "class sums", "second moments",
+                                               "pair gradient"])]:
+            result = self.run_json("clip", "fit", *pairs, *(pixels if pairs == self.pairs else []), *training, "--method", method, "--start", start)
+            self.assertEqual([e["label"] for e in result["events"]], labels)
+            self.assertEqual(result["options"]["start"], start)
+            self.assertAlmostEqual(result["noisy_rows"], 2000, delta=100)
+            self.assertLessEqual(result["certified_epsilon"], 4)
+            self.assertGreater(result["certified_epsilon"], 3.9)
+            told = self.run_json("account", "--delta", 1e-5, *[flag for e in result["events"] for flag in
+                                                               ("--event", f"{e['mechanism']},count={e['count']}")])
+            self.assertAlmostEqual(told["epsilon"], result["certified_epsilon"], places=6)
+            self.assertIn(f"clip --method {method} --start {start} --dim 2", [r["purpose"] for r in self.charged()])
+            metrics = self.run_json("clip", "eval", "model.npz", *pairs)
+            if pairs == vectors:  # five steps from a random start: 0.017
+                self.assertGreater(metrics["image_to_text"]["recall@10"], 0.03)
+            else:  # five steps from a random start: 0.2
+                self.assertGreater(metrics["accuracy"], 0.6)
+
+    def test_the_papers_noise_is_half_and_charged_for_what_it_is(self):
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "batch", "--dim", 2, "--steps", 50, "--sample-rate", 0.02,
+               "--epsilon", 1, "--delta", 1e-5]
+        sigma = lambda result: float(result["events"][0]["mechanism"].split("sigma=")[1])
+        tight, paper = self.run_json(*fit), self.run_json(*fit, "--calibration", "paper")
+        self.assertAlmostEqual(sigma(paper), sigma(tight) / 2, places=6)
+        self.assertGreater(paper["certified_epsilon"], 1.5)
+        self.assertIn("Paper calibration, not certified", paper["warnings"][0])
+        self.assertIn(f"({paper['certified_epsilon']:.6g}, 1e-05)-differentially private", paper["guarantee"])
+        self.assertEqual(self.manifest()["calibration"], "paper")
+
     def test_the_temperature_of_the_loss_has_its_effect(self):
         fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 2, "--epsilon", 50, "--delta", 1e-5, "--steps", 20,
                "--optimizer", "sgd", "--insecure-seed", 1]
@@ -193,6 +230,10 @@ class Clip(AppTest):
         self.assertEqual(plan["sample_rate"], 32 / 20000)
         self.assertIn("far larger than", plan["warnings"][0])
         self.assertEqual(self.charged(), [])
+        started = self.run_json("plan", "clip", "--rows", 20000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
+                                1e-5, "--steps", 100, "--batch", 32, "--start", "cross")
+        self.assertEqual(started["start"], "cross")
+        self.assertLess(max(m["error"] for m in started["methods"] if m["method"] in ("batch", "pair")), errors["batch"])
         for wrong in ["--correlation", 1.5], ["--dim", 5], ["--batch", 1], ["--clip", 0]:
             self.run_program("plan", "clip", "--rows", 2000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
                              1e-5, *wrong, expect=USAGE)
@@ -263,9 +304,12 @@ class Clip(AppTest):
             self.refused(USAGE, "--clip", *vectors, "--method", method, "--clip", 0)
             self.refused(USAGE, "--temperature", *vectors, "--method", method, "--temperature", 0.001)
             self.refused(USAGE, "hides", *vectors[:-1], "auto", "--method", method)
-            self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper")
+            self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper", "--start", "cross")
         self.refused(USAGE, "pair has the objective infonce", *vectors, "--method", "pair", "--objective", "linear")
+        self.refused(USAGE, "--calibration paper", *vectors, "--method", "pair", "--calibration", "paper")
+        self.refused(USAGE, "--calibration paper", *vectors, "--calibration", "paper")
         self.refused(USAGE, "for --method batch and pair", *vectors, "--method", "cross", "--steps", 5)
+        self.refused(USAGE, "--start is for --method batch and pair", *vectors, "--method", "whitened", "--start", "cross")
         self.refused(USAGE, "prompt", "clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "prompt", *budget)
 
     def test_the_budget_of_a_data_set_holds(self):

@@ -101,9 +101,9 @@ double fit_and_score(const RowMajorMatrix& train, const RowMajorMatrix& test, co
   const auto d = static_cast<std::size_t>(train.cols() - 1);
   ClipOptions options{.method = method, .dim = static_cast<std::size_t>(captions.rows()) - 1};
   options.captions = captions;
-  follow_budget(options, *Epsilon::of(epsilon));
-  const auto plan = calibrate(plan_clip(Adjacency::kReplaceOne, options), *Epsilon::of(epsilon),
-                              *Delta::of(0.5 / static_cast<double>(train.rows())));
+  const Delta delta = *Delta::of(0.5 / static_cast<double>(train.rows()));
+  follow_budget(options, *Epsilon::of(epsilon), delta);
+  const auto plan = calibrate(plan_clip(Adjacency::kReplaceOne, options), *Epsilon::of(epsilon), delta);
   MemorySource source(train);
   std::vector<std::string> names = source.columns();
   names.pop_back();

@@ -39,6 +39,7 @@ struct ClipJob {
   std::optional<std::size_t> dim;        ///< default: classes - 1, or 16
   double temperature = 1;                ///< batch, pair: of the loss; otherwise of the scores, the model keeps it
   std::optional<ClipTraining> training;  ///< batch, pair; its temperature and objective are the two above
+  std::optional<ClipMethod> start;       ///< batch, pair: cross or whitened first, of the same budget; default: random
   std::optional<std::size_t> basis;      ///< scatter: how many public directions; default: by the budget
   PrivacyOptions privacy;
   bool auto_delta = false;  ///< delta is 1 / (2 n), n public
