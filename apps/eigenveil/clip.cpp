@@ -178,7 +178,8 @@ Command clip_fit_command(CLI::App& clip) {
       ->capture_default_str()
       ->group("Encoders");
   app->add_option("--text-encoder", flags->text_encoder,
-                  "Public: hash (no weights), vectors:FILE of word vectors, or torchscript:FILE, a module called with "
+                  "Public: hash (no weights), vectors:FILE of word vectors (text, or FILE.npy with the words in "
+                  "FILE.txt), or torchscript:FILE, a module called with "
                   "the bytes of a text")
       ->capture_default_str()
       ->group("Encoders");
