@@ -220,6 +220,11 @@ Command clip_fit_command(CLI::App& clip) {
       ->description("HEIGHTxWIDTH of an image; PNG and JPEG files say it themselves; default: square")
       ->group("Encoders");
   flags->run.add_to(*app);
+  flags->run.add_engine_to(*app);
+  app->get_option("--engine")
+      ->description(
+          "Who holds the pairs: local, this process; mpi, all ranks (mpirun -n R eigenveil ...), a share each; "
+          "not for batch and pair");
   app->footer(
       "\nExample:\n  eigenveil clip fit --images train-images.idx --labels train-labels.idx --class-names names.txt "
       "--epsilon 1 --delta auto\n"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "eigenveil/base/parallel.hpp"
 #include "eigenveil/data/image_folder.hpp"
 
 namespace eigenveil {
@@ -23,6 +24,28 @@ Result<RowMajorMatrix> read_piece(RowSource& source, std::size_t most, const std
   return rows;
 }
 
+// Z = X B, in products of one shape on one thread each: a row's digits then depend neither on its neighbours nor on
+// who computes them.
+RowMajorMatrix seen_through(const Matrix& B, const RowMajorMatrix& X, int threads) {
+  constexpr Eigen::Index kChunk = 96;
+  const auto d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
+  RowMajorMatrix seen(X.rows(), B.cols());
+  Tickets chunks(static_cast<std::size_t>((X.rows() + kChunk - 1) / kChunk));
+  on_threads(threads, [&] {
+    RowMajorMatrix rows = RowMajorMatrix::Zero(kChunk, B.rows()), products(kChunk, B.cols());
+    for (auto chunk = chunks.next(); chunk; chunk = chunks.next()) {
+      const Eigen::Index first = static_cast<Eigen::Index>(*chunk) * kChunk;
+      const Eigen::Index count = std::min(kChunk, X.rows() - first);
+      rows.topRows(count) = X.middleRows(first, count);
+      // Z^T = B^T X^T
+      cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, k, static_cast<int>(kChunk), d, 1.0, B.data(), d,
+                  rows.data(), d, 0.0, products.data(), k);
+      seen.middleRows(first, count) = products.topRows(count);
+    }
+  });
+  return seen;
+}
+
 class SourceView : public View {
  public:
   SourceView(std::unique_ptr<RowSource> source, std::string path)
@@ -30,6 +53,7 @@ class SourceView : public View {
   std::size_t features() const override { return source_->columns().size(); }
   std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
   double progress() const override { return source_->progress(); }
+  Status skip(std::size_t rows) override { return source_->skip(rows); }
 
  protected:
   std::unique_ptr<RowSource> source_;
@@ -52,15 +76,8 @@ class ImageView final : public SourceView {
     if (!images || images->rows() == 0) return images;
     auto encoded = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
     if (!encoded || basis_ == nullptr) return encoded;
-    RowMajorMatrix& features = *encoded;
-    features.rowwise() -= basis_->mean.transpose();
-    const Matrix& B = basis_->basis;
-    RowMajorMatrix seen(features.rows(), B.cols());
-    const auto n = static_cast<int>(features.rows()), d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
-    // Z^T = B^T X^T
-    cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, k, n, d, 1.0, B.data(), d, features.data(), d, 0.0,
-                seen.data(), k);
-    return seen;
+    encoded->rowwise() -= basis_->mean.transpose();
+    return seen_through(basis_->basis, *encoded, threads_);
   }
 
  private:
@@ -96,6 +113,10 @@ class LabelView final : public SourceView {
     done_ += static_cast<std::size_t>(rows->rows());
     return rows;
   }
+  Status skip(std::size_t rows) override {
+    done_ += rows;
+    return source_->skip(rows);
+  }
 
  private:
   std::size_t classes_;
@@ -119,6 +140,10 @@ class CaptionView final : public View {
       rows.row(static_cast<Eigen::Index>(i)) = encoded->transpose();
     }
     return rows;
+  }
+  Status skip(std::size_t rows) override {
+    done_ += std::min(rows, lines_.size() - done_);
+    return {};
   }
 
  private:
@@ -225,6 +250,13 @@ Status PairSource::check() const {
   if (!one || !two || *one == *two) return {};
   return bad_input(
       fmt::format("{} has {} rows but {} has {}: every pair needs both", first_name_, *one, second_name_, *two));
+}
+
+Status PairSource::skip(std::size_t rows) {
+  EIGENVEIL_TRY(first_->skip(rows));
+  EIGENVEIL_TRY(second_->skip(rows));
+  done_ += rows;
+  return {};
 }
 
 Status PairSource::next(RawBatch& batch, std::size_t max_rows) {

@@ -31,6 +31,17 @@ struct EncoderChoices {
   double upper = 255;
 };
 
+/// Pairs to be read, as every process that holds some of them must know them.
+struct PairReading {
+  PairFiles files;
+  EncoderChoices encoders;
+  std::optional<PublicBasis> basis = {};  ///< made once for all: its last digits depend on the machine
+};
+
+/// Reads, encodes and bounds a share of the pairs.
+Result<BoundedRows> bound_pairs(const PairReading& reading, const Share& share, const RunOptions& run,
+                                Observer& observer);
+
 struct ClipJob {
   PairFiles pairs;
   EncoderChoices encoders;
