@@ -215,26 +215,26 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Batch& data, 
   if (!sample) return sample.error();
   const double sigma = std::get<PoissonGaussianEvent>(run.charge.plan.events.front().mechanism).sigma;
   const auto rows = static_cast<std::size_t>(data.front().rows());
+  const Descent descent(job.optimizer, job.lr);
   TrainingState& state = run.state;
+  TrainingState next;
+  const auto count = static_cast<std::size_t>(state.parameters.size());
   std::vector<std::size_t> chosen;
   observer.step("training");
   while (run.steps() < job.steps) {
     sample->draw(rows, run.charge.random, chosen);
-    const auto count = static_cast<std::size_t>(state.parameters.size());
-    Result<std::vector<double>> gradient = std::vector<double>(count, 0.0);  // of no pairs at all
-    if (!chosen.empty()) {
-      Batch batch;
-      for (const Tensor& part : data) batch.push_back(part.take(chosen));
-      gradient = trainee.gradient(batch, {state.parameters.data(), count}, run.charge.random.next());
-    }
+    Batch batch;
+    for (const Tensor& part : data) batch.push_back(part.take(chosen));
+    const Result<std::vector<double>> gradient =
+        chosen.empty() ? std::vector<double>(count)  // of no pairs at all
+                       : trainee.gradient(batch, {state.parameters.data(), count}, run.charge.random.next());
     if (!gradient) return stopped(job, run, gradient.error());
     const auto noisy = NoisyVector::release(*gradient, job.clip, sigma, run.charge.random);
     if (!noisy) return stopped(job, run, noisy.error());
-    Vector next = state.parameters;
-    Descent descent(job.optimizer, job.lr, state.descent);
-    descent.step(next, noisy->value());
-    if (!next.allFinite()) return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
-    state = {std::move(next), descent.state()};
+    next = state;
+    descent.step(next.parameters, next.descent, noisy->value().col(0));
+    if (!next.parameters.allFinite()) return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
+    std::swap(state, next);
     // On disk before the next gradient is taken at these parameters.
     if (run.folder && (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps))
       EIGENVEIL_TRY(run.folder->save(state));

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "eigenveil/base/parallel.hpp"
 #include "eigenveil/privacy/samplers.hpp"
 
 namespace eigenveil {
@@ -29,18 +31,48 @@ class Draw {
   DiscreteGaussian fine_{static_cast<std::uint64_t>(kSmallestSigma)};
 };
 
-void draw_into(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
-  const Int128 scale = Int128{1} << noise.shift;
+// Noise on values[first..last).
+void draw_into(PrivateSum& sum, const NoiseScale& noise, std::size_t first, std::size_t last, SecureRandom& random) {
+  const auto add = [&](std::size_t i, const Draw& draw) {
+    sum.values[i] = (sum.values[i] << noise.shift) + draw(random);
+  };
   const Draw draw(noise.sigma, noise.coarse);
   if (sum.layout == PrivateSum::Layout::kPlain) {
-    for (Int128& value : sum.values) value = value * scale + draw(random);
+    for (std::size_t i = first; i < last; ++i) add(i, draw);
     return;
   }
   const Draw draw_off(noise.sigma_off, noise.coarse);
-  Int128* value = sum.values.data();
-  for (std::size_t column = 0; column < sum.rows; ++column)
-    for (std::size_t row = column; row < sum.rows; ++row, ++value)
-      *value = *value * scale + (row == column ? draw(random) : draw_off(random));
+  std::size_t diagonal = 0;  // where a column of the lower triangle begins
+  std::size_t length = sum.rows;
+  while (diagonal < first) diagonal += length--;
+  for (std::size_t i = first; i < last; ++i) {
+    add(i, i == diagonal ? draw : draw_off);
+    if (i == diagonal) diagonal += length--;
+  }
+}
+
+// A long sum's blocks have streams of their own, so that several threads draw and their number does not matter.
+void draw_into(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
+  constexpr std::size_t kBlock = 1U << 14;
+  constexpr std::size_t kStreams = 64;  // at a time: 1 MB of them
+  const std::size_t size = sum.values.size();
+  if (size <= kBlock) return draw_into(sum, noise, 0, size, random);
+  for (std::size_t begin = 0; begin < size; begin += kStreams * kBlock) {
+    std::vector<SecureRandom> streams;
+    streams.reserve(kStreams);
+    for (std::size_t i = begin; i < size && streams.size() < kStreams; i += kBlock) streams.push_back(random.fork());
+#pragma omp parallel for schedule(dynamic)
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      const std::size_t first = begin + i * kBlock;
+      draw_into(sum, noise, first, std::min(size, first + kBlock), streams[i]);
+    }
+  }
+}
+
+// The nearest double, as static_cast gives it; that of a short number is quicker to find.
+double to_double(Int128 x) {
+  const auto narrow = static_cast<std::int64_t>(x);
+  return narrow == x ? static_cast<double>(narrow) : static_cast<double>(x);
 }
 
 Matrix scaled(const PrivateSum& sum, double unit) {
@@ -50,16 +82,22 @@ Matrix scaled(const PrivateSum& sum, double unit) {
   const Int128* value = sum.values.data();
   for (Eigen::Index j = 0; j < columns; ++j)
     for (Eigen::Index i = sum.layout == PrivateSum::Layout::kPlain ? 0 : j; i < rows; ++i)
-      result(i, j) = static_cast<double>(*value++) * unit;
+      result(i, j) = to_double(*value++) * unit;
   if (sum.layout == PrivateSum::Layout::kSymmetric) result.triangularView<Eigen::StrictlyUpper>() = result.transpose();
   return result;
+}
+
+// Up to what the sampler draws; exact, as deviations are at most 2^54
+double rounded_up(double sigma) {
+  constexpr auto kStep = static_cast<double>(DiscreteGaussian::kStep);
+  return kStep * std::ceil(sigma / kStep);
 }
 
 // sigma / sqrt(shares), rounded up
 std::uint64_t share_of(std::uint64_t sigma, std::size_t shares) {
   if (shares == 1) return sigma;
   return static_cast<std::uint64_t>(
-      std::ceil(static_cast<double>(sigma) / std::sqrt(static_cast<double>(shares)) * (1.0 + 0x1p-40)));
+      rounded_up(static_cast<double>(sigma) / std::sqrt(static_cast<double>(shares)) * (1.0 + 0x1p-40)));
 }
 
 }  // namespace
@@ -69,10 +107,10 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double 
     return internal_error(fmt::format("no noise scale for sensitivity {} and mu {}", sensitivity.value(), mu));
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
   const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
-  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up to whole lattice units
+  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
   const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
-  const double sigma_off = std::ceil(std::ldexp(off, shift - coarse));
-  const double sigma = std::ceil(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
+  const double sigma_off = rounded_up(std::ldexp(off, shift - coarse));
+  const double sigma = rounded_up(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
   if (!(sigma <= kLargestSigma) || shift > 60)
     return usage_error(
         fmt::format("this budget needs noise of 2^{:.1f} lattice units (mu = {:.3g}), which is outside what Eigenveil "

@@ -11,9 +11,10 @@ namespace {
 constexpr Int128 kNormBound = Int128{1} << NoisyVector::kBits;
 constexpr double kMostIntegers = 0x1p31;  // of a plan: discrete.proof.md, with deviations of at least 2^40.5
 
+// Of numbers below 2^63
 Int128 squared_norm(const std::vector<Int128>& u) {
   Int128 sum = 0;
-  for (const Int128 x : u) sum += x * x;
+  for (const Int128 x : u) sum += Int128{static_cast<std::int64_t>(x)} * static_cast<std::int64_t>(x);
   return sum;
 }
 

@@ -2,16 +2,17 @@
 
 #include <cassert>
 
+#include "gaussian_cells.hpp"
+
 namespace eigenveil {
 namespace {
 
 // For gamma = numerator / denominator in [0, 1]: draw A_k ~ Bernoulli(gamma / k) for k = 1, 2, ... until the first
 // failure, at k = K. Then P(K odd) = sum_j (-gamma)^j / j! = exp(-gamma).
 // Bernoulli(gamma / k) = Bernoulli(gamma) and Bernoulli(1 / k).
-template <class UInt>
-bool bernoulli_exp_below_one(UInt numerator, UInt denominator, SecureRandom& random) {
+bool bernoulli_exp_below_one(std::uint64_t numerator, std::uint64_t denominator, SecureRandom& random) {
   for (std::uint64_t k = 1;; ++k)
-    if (random.below(denominator) >= numerator || random.below(k) != 0) return k % 2 == 1;
+    if (random.below(denominator) >= numerator || (k > 1 && random.below(k) != 0)) return k % 2 == 1;
 }
 
 bool bernoulli_exp_one(SecureRandom& random) {
@@ -20,15 +21,6 @@ bool bernoulli_exp_one(SecureRandom& random) {
 }
 
 }  // namespace
-
-bool bernoulli_exp(UInt128 numerator, UInt128 denominator, SecureRandom& random) {
-  // exp(-gamma) = exp(-1)^floor(gamma) * exp(-(gamma - floor(gamma)))
-  while (numerator >= denominator) {
-    if (!bernoulli_exp_one(random)) return false;
-    numerator -= denominator;
-  }
-  return bernoulli_exp_below_one(numerator, denominator, random);
-}
 
 DiscreteLaplace::DiscreteLaplace(std::uint64_t scale_numerator, std::uint64_t scale_denominator)
     : t_(scale_numerator), s_(scale_denominator) {
@@ -50,25 +42,20 @@ std::int64_t DiscreteLaplace::operator()(SecureRandom& random) const {
   }
 }
 
-DiscreteGaussian::DiscreteGaussian(std::uint64_t sigma_numerator, std::uint64_t sigma_denominator)
-    : p_(sigma_numerator),
-      q_(sigma_denominator),
-      proposal_(q_ == 1 ? p_ : p_ / q_ + 1),
-      t_(q_ == 1 ? p_ : p_ / q_ + 1),
-      denominator_(q_ == 1 ? 2 * UInt128{p_} * p_ : 2 * UInt128{p_} * p_ * t_ * t_ * q_ * q_) {
-  // With a fractional sigma every factor stays small, so that the products below fit 128 bits.
-  assert(p_ > 0 && q_ > 0 && p_ <= kLargestSigma && (q_ == 1 || (p_ < (1U << 12) && q_ < (1U << 8))));
+DiscreteGaussian::DiscreteGaussian(std::uint64_t sigma) : cells_(GaussianCells::get()), width_(sigma / kStep) {
+  assert(sigma > 0 && sigma % kStep == 0 && sigma <= kLargestSigma);
 }
 
 std::int64_t DiscreteGaussian::operator()(SecureRandom& random) const {
   for (;;) {
-    const std::int64_t y = proposal_(random);
-    const auto magnitude = static_cast<std::uint64_t>(y < 0 ? -y : y);
-    // Accept with probability exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)); for an integer sigma, t = sigma.
-    const UInt128 left = q_ == 1 ? UInt128{magnitude} : UInt128{magnitude} * t_ * q_ * q_;
-    const UInt128 right = q_ == 1 ? UInt128{p_} : UInt128{p_} * p_;
-    const UInt128 distance = left > right ? left - right : right - left;
-    if (bernoulli_exp(distance * distance, denominator_, random)) return y;
+    const std::uint64_t m = cells_(random);
+    const std::uint64_t all = random.below(width_ << (GaussianCells::kSlotDigits + 1));
+    const std::uint64_t r = all >> (GaussianCells::kSlotDigits + 1);
+    const bool negative = ((all >> GaussianCells::kSlotDigits) & 1) != 0;
+    if (!GaussianCells::keeps(m, r, width_, all % GaussianCells::kSlots, random)) continue;
+    const std::uint64_t x = m * width_ + r;
+    if (negative && x == 0) continue;  // zero must not be counted twice
+    return negative ? -static_cast<std::int64_t>(x) : static_cast<std::int64_t>(x);
   }
 }
 

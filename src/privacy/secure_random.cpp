@@ -43,6 +43,17 @@ SecureRandom SecureRandom::insecure(std::uint64_t seed) {
   return {key, false};
 }
 
+SecureRandom SecureRandom::fork() {
+  std::array<unsigned char, 32> key{};
+  for (std::size_t i = 0; i < key.size(); i += sizeof(std::uint64_t)) {
+    const std::uint64_t word = next();
+    std::memcpy(key.data() + i, &word, sizeof(word));
+  }
+  SecureRandom stream(key, secure_);
+  sodium_memzero(key.data(), key.size());
+  return stream;
+}
+
 void SecureRandom::refill() {
   std::array<unsigned char, crypto_stream_chacha20_NONCEBYTES> nonce{};
   std::memcpy(nonce.data(), &block_, sizeof(block_));

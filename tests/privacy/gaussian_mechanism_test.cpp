@@ -1,7 +1,9 @@
 #include "eigenveil/privacy/gaussian_mechanism.hpp"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -98,6 +100,43 @@ TEST(GaussianMechanism, SumsBeyond64BitsSurvive) {
   const auto released = GaussianMechanism::release(sum, Sensitivity(0x1p41), 1, 0x1p-80, random);
   ASSERT_TRUE(released.ok());
   EXPECT_NEAR(released->value()(0, 0), 1.0, 1e-10);
+}
+
+// Long sums are drawn by several threads, in blocks that begin anywhere in the triangle.
+TEST(GaussianMechanism, LongSumsAreNoisedTheSameByAnyNumberOfThreads) {
+  constexpr std::size_t kSize = 1500;  // 1,125,750 integers: more than one wave of blocks, and a part of one
+  constexpr std::size_t kEntries = kSize * (kSize + 1) / 2;
+  const auto noisy = [&](int threads, PrivateSum::Layout layout) {
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    auto random = SecureRandom::insecure(3);
+    PrivateSum sum{layout, layout == PrivateSum::Layout::kPlain ? kEntries : kSize,
+                   layout == PrivateSum::Layout::kPlain ? 1 : kSize, std::vector<Int128>(kEntries)};
+    auto released = GaussianMechanism::add_noise(std::move(sum), Sensitivity(0x1p40), 0.5, 1, random);
+    omp_set_num_threads(before);
+    EXPECT_TRUE(released.ok());
+    return (*std::move(released)).take_values();
+  };
+  for (const auto layout : {PrivateSum::Layout::kPlain, PrivateSum::Layout::kSymmetric}) {
+    const auto one = noisy(1, layout);
+    EXPECT_EQ(one, noisy(3, layout));
+    // no block repeats another's noise
+    std::vector<std::int64_t> sorted;
+    for (const Int128 x : one) sorted.push_back(static_cast<std::int64_t>(x));
+    std::sort(sorted.begin(), sorted.end());
+    const auto repeats = sorted.end() - std::unique(sorted.begin(), sorted.end());
+    EXPECT_LE(repeats, 20) << "of 2^41: about 0.1 by chance";
+    if (layout == PrivateSum::Layout::kPlain) continue;
+    double on = 0, off = 0;
+    std::size_t i = 0;
+    for (std::size_t column = 0; column < kSize; ++column)
+      for (std::size_t row = column; row < kSize; ++row, ++i) {
+        const double x = std::ldexp(static_cast<double>(one[i]), -41);
+        (row == column ? on : off) += x * x;
+      }
+    EXPECT_NEAR(on / kSize, 1, 5.5 * std::sqrt(2.0 / kSize));
+    EXPECT_NEAR(off / (kEntries - kSize), 0.5, 0.5 * 5.5 * std::sqrt(2.0 / (kEntries - kSize)));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "src/privacy/gaussian_cells.hpp"
 #include "tests/support/statistics.hpp"
 
 // Every statistical test here has a false-alarm rate of at most 1e-6 and a fixed seed.
@@ -36,18 +37,22 @@ struct Scale {
   std::uint64_t denominator;
 };
 
-class SmallScales : public ::testing::TestWithParam<Scale> {};
+class SmallGaussians : public ::testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(SmallScales, GaussianHasItsExactProbabilities) {
-  const auto [p, q] = GetParam();
-  const double sigma = static_cast<double>(p) / static_cast<double>(q);
+// From cells of one integer to cells of 41.
+TEST_P(SmallGaussians, HaveTheirExactProbabilities) {
+  const auto sigma = static_cast<double>(GetParam());
   double degrees = 0;
   const double statistic = misfit(
-      DiscreteGaussian(p, q), [&](int x) { return std::exp(-0.5 * x * x / (sigma * sigma)); },
-      static_cast<int>(4 * sigma) + 2, 2'000'000, degrees);
+      DiscreteGaussian(GetParam()), [&](int x) { return std::exp(-0.5 * x * x / (sigma * sigma)); },
+      static_cast<int>(4 * sigma), 4'000'000, degrees);
   EXPECT_GE(degrees, 2);
   EXPECT_LT(statistic, chi_square_limit(degrees));
 }
+
+INSTANTIATE_TEST_SUITE_P(Multiples, SmallGaussians, ::testing::Values(64, 128, 192, 448, 2624));
+
+class SmallScales : public ::testing::TestWithParam<Scale> {};
 
 TEST_P(SmallScales, LaplaceHasItsExactProbabilities) {
   const auto [p, q] = GetParam();
@@ -110,29 +115,91 @@ TEST_P(LargeScales, GaussianLowBitsAreUniform) {
 }
 
 INSTANTIATE_TEST_SUITE_P(UpToTwoToThe45, LargeScales,
-                         ::testing::Values(std::uint64_t{1} << 14, (std::uint64_t{1} << 20) + 7, std::uint64_t{3} << 33,
-                                           std::uint64_t{1} << 40, (std::uint64_t{1} << 45) - 1,
-                                           DiscreteGaussian::kLargestSigma));
+                         ::testing::Values(std::uint64_t{1} << 14, (std::uint64_t{1} << 20) + 448,
+                                           std::uint64_t{3} << 33, std::uint64_t{1} << 40,
+                                           (std::uint64_t{1} << 45) - 64, DiscreteGaussian::kLargestSigma));
 
-TEST(BernoulliExp, HasItsExactProbability) {
-  struct Fraction {
-    std::uint64_t numerator;
-    std::uint64_t denominator;
-  };
-  auto random = SecureRandom::insecure(3);
-  constexpr int kDraws = 1'000'000;
-  for (const auto [n, d] : {Fraction{0, 1}, Fraction{1, 3}, Fraction{1, 1}, Fraction{7, 2}, Fraction{12, 5}}) {
-    const double p = std::exp(-static_cast<double>(n) / static_cast<double>(d));
-    int hits = 0;
-    for (int i = 0; i < kDraws; ++i) hits += bernoulli_exp(n, d, random) ? 1 : 0;
-    EXPECT_LE(std::fabs(hits - kDraws * p), 5.5 * std::sqrt(kDraws * p * (1 - p))) << n << "/" << d;
+TEST(GaussianCells, StartAtTheirProbabilities) {
+  const auto& starts = GaussianCells::get().starts();
+  long double total = 0;
+  for (int m = 0; m < 4096; ++m) total += std::exp(-static_cast<long double>(m) * m / 8192);
+  long double before = 0;
+  ASSERT_GT(starts.size(), 500U);
+  for (std::size_t m = 0; m < starts.size(); ++m) {
+    ASSERT_NEAR(static_cast<double>(static_cast<long double>(starts[m]) * 0x1p-64L - before / total), 0, 0x1p-56) << m;
+    before += std::exp(-static_cast<long double>(m * m) / 8192);
   }
-  // a numerator and a denominator beyond 64 bits
-  const UInt128 big = UInt128{1} << 100;
-  int hits = 0;
-  for (int i = 0; i < kDraws; ++i) hits += bernoulli_exp(big / 2 + 1, big, random) ? 1 : 0;
-  const double p = std::exp(-0.5);
-  EXPECT_LE(std::fabs(hits - kDraws * p), 5.5 * std::sqrt(kDraws * p * (1 - p)));
+  EXPECT_EQ(starts.back(), UINT64_MAX);
+}
+
+// The words beside a cell's end tell which cell it is; the word at its end leaves it to digits to come.
+TEST(GaussianCells, AreDecidedByAsManyDigitsAsItTakes) {
+  const auto& starts = GaussianCells::get().starts();
+  auto random = SecureRandom::insecure(11);
+  for (const std::size_t m : {1U, 2U, 63U, 200U, 400U, 570U}) {
+    EXPECT_EQ(GaussianCells::decide(starts[m] - 1, random), m - 1);
+    EXPECT_EQ(GaussianCells::decide(starts[m] + 1, random), m);
+  }
+  EXPECT_EQ(GaussianCells::decide(0, random), 0U);
+  EXPECT_GE(GaussianCells::decide(UINT64_MAX, random), starts.size() - 2);
+
+  // the digits from the 65th on of P(cell < m), by Python's decimal with 60 digits
+  struct End {
+    std::size_t m;
+    double digits;
+  };
+  for (const auto& [m, digits] : {End{1, 0.302095}, End{3, 0.921476}, End{64, 0.126062}}) {
+    constexpr int kDraws = 80;
+    int before = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const std::uint64_t cell = GaussianCells::decide(starts[m], random);
+      ASSERT_TRUE(cell == m - 1 || cell == m);
+      before += cell == m - 1 ? 1 : 0;
+    }
+    EXPECT_LE(std::fabs(before - kDraws * digits), 5.5 * std::sqrt(kDraws * digits * (1 - digits))) << m;
+  }
+}
+
+TEST(GaussianCells, KeepPlacesWithTheirExactProbability) {
+  struct Place {
+    std::uint64_t m, r, width;
+  };
+  auto random = SecureRandom::insecure(13);
+  for (const auto& [m, r, width] :
+       {Place{0, 99, 100}, Place{1, 50, 100}, Place{64, 2, 3}, Place{1000, 1, 4}, Place{4095, 99, 100},
+        Place{2048, std::uint64_t{1} << 46, std::uint64_t{1} << 47}}) {
+    const double part = static_cast<double>(r) / static_cast<double>(width);
+    const double p = std::exp(-part * (2 * static_cast<double>(m) + part) / 8192);
+    constexpr int kDraws = 2'000'000;
+    int kept = 0;
+    for (int i = 0; i < kDraws; ++i)
+      kept += GaussianCells::keeps(m, r, width, random.below(GaussianCells::kSlots), random) ? 1 : 0;
+    EXPECT_LE(std::fabs(kept - kDraws * p), 5.5 * std::sqrt(kDraws * p * (1 - p))) << m << " " << part;
+  }
+}
+
+// Within a cell of 41 integers the far end is rarer: 1 part in 64 at one deviation, more beyond.
+TEST(DiscreteGaussian, FallsWithinACell) {
+  constexpr std::uint64_t kWidth = 41;
+  const DiscreteGaussian draw(64 * kWidth);
+  auto random = SecureRandom::insecure(17);
+  std::vector<double> observed(kWidth), expected(kWidth);
+  double total = 0, counted = 0;
+  for (std::uint64_t x = 64 * kWidth; x < 64 * kWidth * 10; ++x) {
+    const double z = static_cast<double>(x) / (64 * kWidth);
+    expected[x % kWidth] += std::exp(-z * z / 2);
+    total += std::exp(-z * z / 2);
+  }
+  for (int i = 0; i < 20'000'000; ++i) {
+    const auto x = static_cast<std::uint64_t>(std::abs(draw(random)));
+    if (x < 64 * kWidth) continue;
+    observed[x % kWidth] += 1;
+    counted += 1;
+  }
+  for (double& e : expected) e *= counted / total;
+  double degrees = 0;
+  const double statistic = chi_square(observed, expected, degrees);
+  EXPECT_LT(statistic, chi_square_limit(degrees));
 }
 
 }  // namespace

@@ -6,12 +6,8 @@
 
 namespace eigenveil {
 
-/// True with probability exp(-numerator / denominator), exactly. Integers only (Canonne, Kamath, Steinke 2020,
-/// algorithm 1).
-bool bernoulli_exp(UInt128 numerator, UInt128 denominator, SecureRandom& random);
-
 /// Draws x in Z with probability proportional to exp(-|x| * inverse_numerator / inverse_denominator), exactly
-/// (ibid., algorithm 2): scale = inverse_denominator / inverse_numerator.
+/// (Canonne, Kamath, Steinke 2020, algorithm 2): scale = inverse_denominator / inverse_numerator.
 class DiscreteLaplace {
  public:
   /// The largest magnitude drawn is 2^62; scale must not exceed 2^54, where that cuts off less than e^-256.
@@ -23,20 +19,20 @@ class DiscreteLaplace {
   std::uint64_t s_;
 };
 
-/// Draws x in Z with probability proportional to exp(-x^2 / (2 sigma^2)), sigma = numerator / denominator, exactly
-/// (ibid., algorithm 3).
+class GaussianCells;
+
+/// Draws x in Z with probability proportional to exp(-x^2 / (2 sigma^2)), exactly, for a sigma that is a multiple of 64
+/// (samplers.proof.md). Beyond 64 sigma nothing is drawn.
 class DiscreteGaussian {
  public:
+  static constexpr std::uint64_t kStep = 64;
   static constexpr std::uint64_t kLargestSigma = std::uint64_t{1} << 54;
-  explicit DiscreteGaussian(std::uint64_t sigma_numerator, std::uint64_t sigma_denominator = 1);
+  explicit DiscreteGaussian(std::uint64_t sigma);
   std::int64_t operator()(SecureRandom& random) const;
 
  private:
-  std::uint64_t p_;  // sigma = p / q
-  std::uint64_t q_;
-  DiscreteLaplace proposal_;
-  std::uint64_t t_;  // scale of the proposal
-  UInt128 denominator_;
+  const GaussianCells& cells_;
+  std::uint64_t width_;  // of a cell: sigma / 64
 };
 
 }  // namespace eigenveil

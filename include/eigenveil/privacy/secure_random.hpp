@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #include "eigenveil/base/types.hpp"
@@ -21,32 +20,28 @@ class SecureRandom {
   ~SecureRandom();
 
   bool secure() const { return secure_; }
+  /// A stream of its own, under a key that this one draws.
+  SecureRandom fork();
 
   std::uint64_t next() {
     if (position_ == kWords) refill();
     return words_[position_++];
   }
 
-  /// Uniform on {0, ..., n - 1}, n >= 1, by rejection: exact.
+  /// Uniform on {0, ..., n - 1}, n >= 1, exactly (Lemire 2019: samplers.proof.md).
   std::uint64_t below(std::uint64_t n) {
-    const std::uint64_t mask = mask_of(n - 1);
-    for (;;)
-      if (const std::uint64_t x = next() & mask; x < n) return x;
-  }
-  UInt128 below(UInt128 n) {
-    if (n <= UINT64_MAX) return below(static_cast<std::uint64_t>(n));
-    const std::uint64_t high_mask = mask_of(static_cast<std::uint64_t>((n - 1) >> 64));
-    for (;;)
-      if (const UInt128 x = (static_cast<UInt128>(next() & high_mask) << 64) | next(); x < n) return x;
+    UInt128 product = UInt128{next()} * n;
+    if (static_cast<std::uint64_t>(product) < n) [[unlikely]] {
+      const std::uint64_t surplus = (0 - n) % n;  // 2^64 mod n
+      while (static_cast<std::uint64_t>(product) < surplus) product = UInt128{next()} * n;
+    }
+    return static_cast<std::uint64_t>(product >> 64);
   }
 
  private:
   static constexpr std::size_t kWords = 2048;  // 16 KiB a refill: libsodium's full speed
   SecureRandom(const std::array<unsigned char, 32>& key, bool secure);
   void refill();
-  static std::uint64_t mask_of(std::uint64_t largest) {
-    return largest == 0 ? 0 : UINT64_MAX >> std::countl_zero(largest);
-  }
 
   std::array<unsigned char, 32> key_;
   std::uint64_t block_ = 0;

@@ -103,12 +103,13 @@ Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const C
   // pair: a sum over the batch, whose size is private, in units of what one pair can do to it at C = 1
   const double scale =
       options.method == ClipMethod::kPair ? 1 / PairGradient::bound(options.training.temperature, 1) : 1.0;
-  Descent descent(options.training.optimizer, options.training.rate);
+  const Descent descent(options.training.optimizer, options.training.rate);
   Vector theta = flat(heads);
+  DescentState state;
   for (std::size_t step = 0; step < options.training.steps; ++step) {
     const auto gradient = oracle.ask_batch(event.label, *query_at(heads, options, *texts), noise.q, noise.sigma);
     if (!gradient) return gradient.error();
-    descent.step(theta, scale * gradient->value().col(0));
+    descent.step(theta, state, scale * gradient->value().col(0));
     heads = from_flat(theta, heads);
   }
   Matrix text_weights = classed ? Matrix(heads.G2 * texts->weights) : heads.G2;

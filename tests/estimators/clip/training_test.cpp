@@ -92,12 +92,13 @@ TEST(ClipTraining, TheLinearObjectiveIsThatOfThePaper) {
 
 TEST(ClipTraining, AdamStepsByTheRateAtFirst) {
   Vector theta = Vector::Zero(2);
-  Descent adam(Optimizer::kAdam, 0.1);
-  adam.step(theta, Vector{{3.0, -0.01}});
+  const Descent adam(Optimizer::kAdam, 0.1);
+  DescentState state;
+  adam.step(theta, state, Vector{{3.0, -0.01}});
   EXPECT_NEAR(theta[0], -0.1, 1e-6);
   EXPECT_NEAR(theta[1], 0.1, 1e-6);
   // m = 0.9 * 0.3 + 0.1 * 1, v = 0.999 * 0.009 + 0.001 * 1, bias-corrected by 0.19 and 0.001999
-  adam.step(theta, Vector{{1.0, 0.0}});
+  adam.step(theta, state, Vector{{1.0, 0.0}});
   EXPECT_NEAR(theta[0], -0.1 - 0.1 * (0.37 / 0.19) / std::sqrt(0.009991 / 0.001999), 1e-6);
 }
 

@@ -17,28 +17,25 @@ struct DescentState {
 /// theta <- theta - rate g, or Adam's step (Kingma and Ba 2015) with its usual constants. Post-processing of g.
 class Descent {
  public:
-  Descent(Optimizer optimizer, double rate, DescentState state = {})
-      : optimizer_(optimizer), rate_(rate), state_(std::move(state)) {}
-  const DescentState& state() const { return state_; }
+  Descent(Optimizer optimizer, double rate) : optimizer_(optimizer), rate_(rate) {}
 
-  void step(Vector& theta, const Vector& gradient) {
-    ++state_.steps;
+  void step(Vector& theta, DescentState& state, const Eigen::Ref<const Vector>& gradient) const {
+    ++state.steps;
     if (optimizer_ == Optimizer::kSgd) {
       theta -= rate_ * gradient;
       return;
     }
-    if (state_.first.size() == 0) state_.first = state_.second = Vector::Zero(theta.size());
-    state_.first = 0.9 * state_.first + 0.1 * gradient;
-    state_.second = 0.999 * state_.second + 0.001 * gradient.cwiseAbs2();
-    const auto t = static_cast<double>(state_.steps);
+    if (state.first.size() == 0) state.first = state.second = Vector::Zero(theta.size());
+    state.first = 0.9 * state.first + 0.1 * gradient;
+    state.second = 0.999 * state.second + 0.001 * gradient.cwiseAbs2();
+    const auto t = static_cast<double>(state.steps);
     const double one = 1 - std::pow(0.9, t), two = 1 - std::pow(0.999, t);
-    theta.array() -= rate_ * (state_.first.array() / one) / ((state_.second.array() / two).sqrt() + 1e-8);
+    theta.array() -= rate_ * (state.first.array() / one) / ((state.second.array() / two).sqrt() + 1e-8);
   }
 
  private:
   Optimizer optimizer_;
   double rate_;
-  DescentState state_;
 };
 
 }  // namespace eigenveil
