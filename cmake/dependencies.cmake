@@ -13,6 +13,8 @@ find_package(fmt REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(FastFloat REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
 enable_language(C)
 find_package(HDF5 REQUIRED COMPONENTS C)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
@@ -23,5 +25,5 @@ pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 
 set(EIGENVEIL_PRIVATE_LIBRARIES
   OpenMP::OpenMP_CXX PkgConfig::LAPACKE LAPACK::LAPACK BLAS::BLAS Spectra::Spectra SQLite::SQLite3 PkgConfig::SODIUM
-  PkgConfig::FFTW PkgConfig::MPFR PkgConfig::LIBZIP ZLIB::ZLIB HDF5::HDF5 fmt::fmt tomlplusplus::tomlplusplus FastFloat::fast_float
-  Threads::Threads)
+  PkgConfig::FFTW PkgConfig::MPFR PkgConfig::LIBZIP ZLIB::ZLIB PNG::PNG JPEG::JPEG HDF5::HDF5 fmt::fmt
+  tomlplusplus::tomlplusplus FastFloat::fast_float Threads::Threads)

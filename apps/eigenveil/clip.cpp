@@ -11,15 +11,18 @@ namespace eigenveil::app {
 namespace {
 
 constexpr double kSgdRate = 0.5;
+constexpr const char* kImagesHelp =
+    "Images: IDX, IDX.gz, NPY (a flat image a row) or a folder of such; or a folder of PNG and JPEG files of one size, "
+    "in the order of their names (by bytes: 10.png before 9.png)";
 
 struct ClipPairFlags {
   PairFiles files;
   void add_to(CLI::App& app) {
     app.add_option("--x", files.x, "Vectors of the first view: NPY, CSV, ...")->group("Pairs");
     app.add_option("--y", files.y, "Vectors of the second view, row by row those of the same pairs")->group("Pairs");
-    app.add_option("--images", files.images, "Grey images: IDX, IDX.gz, NPY (a flat image a row), or a folder of such")
+    app.add_option("--images", files.images, kImagesHelp)->group("Pairs");
+    app.add_option("--captions", files.captions, "Texts of the images, one a line, in the images' order")
         ->group("Pairs");
-    app.add_option("--captions", files.captions, "Texts of the images, one a line")->group("Pairs");
     app.add_option("--labels", files.labels, "Instead of captions: the images' classes, as numbers from 0")
         ->group("Pairs");
     app.add_option("--class-names", files.class_names, "Public names of the classes, one a line")->group("Pairs");
@@ -42,6 +45,7 @@ struct ClipFitFlags {
   std::optional<std::size_t> steps;
   std::optional<std::string> optimizer;
   std::optional<double> rate;
+  std::string start = "random";
   std::string delta;
   PrivacyFlags privacy;
   RunFlags run;
@@ -49,7 +53,10 @@ struct ClipFitFlags {
 };
 
 Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
-  EncoderChoices choices{flags.image_encoder, flags.text_encoder, {}, flags.pixel_range[0], flags.pixel_range[1]};
+  EncoderChoices choices{.image_encoder = flags.image_encoder,
+                         .text_encoder = flags.text_encoder,
+                         .lower = flags.pixel_range[0],
+                         .upper = flags.pixel_range[1]};
   const auto shape = flags.output.report_options();
   if (!shape) return shape.error();
   if (shape->image_shape) choices.image_shape = {shape->image_shape->height, shape->image_shape->width};
@@ -92,6 +99,7 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
   job.training = clip_training(flags);
+  if (flags.start != "random") job.start = flags.start == "cross" ? ClipMethod::kCross : ClipMethod::kWhitened;
   if (!flags.objective.empty()) job.objective = flags.objective;
   job.dim = flags.dim;
   job.temperature = flags.temperature;
@@ -153,6 +161,11 @@ void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
   app.add_option("--lr", flags.rate,
                  fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, kSgdRate))
       ->group(group);
+  app.add_option("--start", flags.start,
+                 "random heads, or those of cross or whitened, for which three tenths of the budget go")
+      ->check(CLI::IsMember({"random", "cross", "whitened"}))
+      ->capture_default_str()
+      ->group(group);
 }
 
 Command clip_fit_command(CLI::App& clip) {
@@ -165,7 +178,8 @@ Command clip_fit_command(CLI::App& clip) {
       ->capture_default_str()
       ->group("Encoders");
   app->add_option("--text-encoder", flags->text_encoder,
-                  "Public: hash (no weights), vectors:FILE of word vectors, or torchscript:FILE, a module called with "
+                  "Public: hash (no weights), vectors:FILE of word vectors (text, or FILE.npy with the words in "
+                  "FILE.txt), or torchscript:FILE, a module called with "
                   "the bytes of a text")
       ->capture_default_str()
       ->group("Encoders");
@@ -202,8 +216,15 @@ Command clip_fit_command(CLI::App& clip) {
       ->required()
       ->group("Privacy");
   flags->output.add_to(*app);
-  app->get_option("--image-shape")->description("HEIGHTxWIDTH of an image; default: square")->group("Encoders");
+  app->get_option("--image-shape")
+      ->description("HEIGHTxWIDTH of an image; PNG and JPEG files say it themselves; default: square")
+      ->group("Encoders");
   flags->run.add_to(*app);
+  flags->run.add_engine_to(*app);
+  app->get_option("--engine")
+      ->description(
+          "Who holds the pairs: local, this process; mpi, all ranks (mpirun -n R eigenveil ...), a share each; "
+          "not for batch and pair");
   app->footer(
       "\nExample:\n  eigenveil clip fit --images train-images.idx --labels train-labels.idx --class-names names.txt "
       "--epsilon 1 --delta auto\n"
@@ -293,7 +314,7 @@ Command clip_embed_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("embed", "Unit embeddings of images, texts or vectors (not private)");
   auto flags = std::make_shared<ClipEmbedFlags>();
   app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
-  app->add_option("--images", flags->what.images, "Images to embed");
+  app->add_option("--images", flags->what.images, kImagesHelp);
   app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
   app->add_option("--x", flags->what.x, "Vectors of the first view");
   app->add_option("--y", flags->what.y, "Vectors of the second view");

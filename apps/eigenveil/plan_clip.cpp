@@ -17,6 +17,7 @@ struct ClipPlanFlags {
   std::size_t steps = 300;
   double clip = 1;
   double temperature = 1;
+  std::string start = "random";
   double epsilon = 0;
   double delta = 0;
   std::string adjacency = "replace-one";
@@ -51,6 +52,7 @@ Result<ClipPlanRequest> clip_request_from(const ClipPlanFlags& flags) {
   request.training.steps = flags.steps;
   request.training.clip = flags.clip;
   request.training.temperature = flags.temperature;
+  if (flags.start != "random") request.start = flags.start == "cross" ? ClipMethod::kCross : ClipMethod::kWhitened;
   if (const auto checked = check(request); !checked) return checked.error();
   return request;
 }
@@ -102,6 +104,9 @@ Command clip_plan_command(CLI::App& program) {
   app->add_option("--steps", flags->steps, "batch, pair: batches in all")->capture_default_str();
   app->add_option("--clip", flags->clip, "batch, pair: as of clip fit")->capture_default_str();
   app->add_option("--temperature", flags->temperature, "batch, pair: of the loss")->capture_default_str();
+  app->add_option("--start", flags->start, "batch, pair: random, cross or whitened, as of clip fit")
+      ->check(CLI::IsMember({"random", "cross", "whitened"}))
+      ->capture_default_str();
   app->add_option("--epsilon", flags->epsilon, "Privacy loss")->required();
   app->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
   app->add_option("--adjacency", flags->adjacency,

@@ -30,6 +30,8 @@ class ArrayReader {
   /// Called after the last row: what must hold at the end.
   virtual Status finish() { return {}; }
   virtual double progress() const = 0;
+  /// How many rows to ask for at once, if `most` of them have about kPieceBytes.
+  virtual std::size_t rows_at_once(std::size_t most) const { return most; }
 };
 
 /// rows x the product of the other dimensions. Refuses empty arrays, more columns than we can name, and sizes that

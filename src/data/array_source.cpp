@@ -44,7 +44,7 @@ class ArraySource final : public RowSource {
  private:
   Status read(RawBatch& batch, std::size_t wanted) {
     const std::size_t width = selection_.positions.size();
-    const std::size_t most = std::max<std::size_t>(1, kPieceBytes / (width * sizeof(double)));
+    const std::size_t most = reader_->rows_at_once(std::max<std::size_t>(1, kPieceBytes / (width * sizeof(double))));
     batch.values.reserve(std::min(wanted * width, kReserveAtOnce));
     while (batch.rows < wanted) {
       const std::size_t piece = std::min(most, wanted - batch.rows);

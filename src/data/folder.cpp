@@ -78,6 +78,9 @@ class FolderSource final : public RowSource {
 }  // namespace
 
 Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options) {
+  auto images = image_files_in(path);
+  if (!images.ok()) return images.error();
+  if (!images->empty()) return open_images(path, *std::move(images), options);
   const auto files = files_in(path);
   if (!files.ok()) return files.error();
   SourceOptions whole = options;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "image_file.hpp"
+
 namespace eigenveil::data {
 namespace {
 
@@ -103,6 +105,8 @@ Result<Recognised> recognise(const std::string& path) {
     found.format = *format;
     return found;
   }
+  if (is_image_name(path))
+    return bad_input(fmt::format("{}: is a single image; images are read from a folder: name that", path));
   const Result<bool> matlab = has_hdf5_behind_user_block(**file);
   if (!matlab.ok()) return matlab.error();
   if (*matlab) {

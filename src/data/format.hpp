@@ -28,6 +28,11 @@ Result<std::unique_ptr<RowSource>> open_idx(const Recognised& from, const Source
 Result<std::unique_ptr<RowSource>> open_hdf5(const Recognised& from, const SourceOptions& options);
 Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options);
 
+/// The files of a folder of PNG and JPEG images, in the order of their names; none: it is no such folder.
+Result<std::vector<std::string>> image_files_in(const std::string& folder);
+Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vector<std::string> files,
+                                               const SourceOptions& options);
+
 /// The rows of a share: a range where the number of rows is known, every count-th block of rows otherwise.
 std::unique_ptr<RowSource> share_of(std::unique_ptr<RowSource> source, const Share& share);
 /// The bytes of a share of a text file, which begin and end behind a line feed.

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "eigenveil/data/source.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -56,7 +58,41 @@ TextEncoder TextEncoder::hash(std::size_t dimensions) {
   return encoder;
 }
 
+// FILE.npy, a row a word, and the words in FILE.txt, one a line.
+Result<TextEncoder> TextEncoder::array_vectors(const std::string& path) {
+  const std::string list = path.substr(0, path.size() - 4) + ".txt";
+  auto source = open_source(path, {});
+  if (!source) return source.error();
+  const auto words = read_lines(list, "word");
+  if (!words) return words.error();
+  if (const std::size_t rows = (*source)->rows_announced().value_or(0); rows != words->size())
+    return bad_input(
+        fmt::format("{} has {} rows, but {} has {} words: expected one a row", path, rows, list, words->size()));
+  TextEncoder encoder;
+  encoder.name_ = "vectors:" + path;
+  encoder.dimensions_ = (*source)->columns().size();
+  for (RawBatch batch;;) {
+    EIGENVEIL_TRY((*source)->next(batch, 4096));
+    if (batch.rows == 0) break;
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      const Vector v = Eigen::Map<const Vector>(batch.values.data() + i * encoder.dimensions_,
+                                                static_cast<Eigen::Index>(encoder.dimensions_));
+      const std::size_t row = batch.first_row + i;
+      if (!v.allFinite())
+        return bad_input(fmt::format("{}, row {}: has a value that is missing or not finite", path, row + 1));
+      encoder.words_.emplace((*words)[row], v);
+    }
+  }
+  return encoder;
+}
+
 Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
+  if (path.ends_with(".npy")) return array_vectors(path);
+  if (path.ends_with(".npz"))
+    return bad_input(fmt::format(
+        "{}: word vectors are read from text, a word and its numbers a line, or from FILE.npy with the words in "
+        "FILE.txt",
+        path));
   std::ifstream file(path);
   if (!file) return bad_input(fmt::format("{}: cannot be read", path));
   TextEncoder encoder;

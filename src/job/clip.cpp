@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../data/format.hpp"
 #include "clip_source.hpp"
 #include "eigenveil/estimators/clip/training.hpp"
 #include "eigenveil/release/report.hpp"
@@ -113,6 +114,7 @@ Result<ClipOptions> options_for(const ClipJob& job, const Inputs& inputs, std::s
   } else if (job.training) {
     return usage_error("--clip, --sample-rate, --steps, --optimizer and --lr are for --method batch and pair");
   }
+  options.start_by = job.start;
   const std::string objective = objective_of(options);
   if (job.objective && *job.objective != objective)
     return usage_error(
@@ -123,16 +125,16 @@ Result<ClipOptions> options_for(const ClipJob& job, const Inputs& inputs, std::s
   return options;
 }
 
-Result<BoundedRows> read_pairs(PairSource& source, const ClipJob& job, bool classed, Observer& observer) {
+Result<BoundedRows> read_pairs(RowSource& source, const RunOptions& run, bool classed, Observer& observer) {
   constexpr std::size_t kProgram = std::size_t{512} << 20;  // encoders, a batch of features, BLAS
   const std::size_t columns = source.columns().size() - (classed ? 1 : 0);
-  const std::size_t sums = columns * columns * sizeof(double) * (static_cast<std::size_t>(thread_count(job.run)) + 12);
-  if (job.run.memory < kProgram + sums + (std::size_t{16} << 20))
+  const std::size_t sums = columns * columns * sizeof(double) * (static_cast<std::size_t>(thread_count(run)) + 12);
+  if (run.memory < kProgram + sums + (std::size_t{16} << 20))
     return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
-                                   job.run.memory >> 20, ((kProgram + sums) >> 20) + 17));
+                                   run.memory >> 20, ((kProgram + sums) >> 20) + 17));
   BoundingOptions bounding{.bound = *RowBound::of(classed ? 1.0 : std::sqrt(2.0))};
-  bounding.memory_bytes = job.run.memory - kProgram - sums;
-  bounding.threads = thread_count(job.run);
+  bounding.memory_bytes = run.memory - kProgram - sums;
+  bounding.threads = thread_count(run);
   if (classed) bounding.class_column = columns;
   std::vector<std::string> names = source.columns();
   names.resize(columns);
@@ -146,19 +148,23 @@ nlohmann::json encoders_json(const Inputs& inputs) {
   const auto& image = inputs.images->options();
   nlohmann::json encoders = {{"image", image.kind},  {"text", inputs.text->name()}, {"height", image.height},
                              {"width", image.width}, {"lower", image.lower},        {"upper", image.upper}};
+  if (image.kind.starts_with("torchscript:")) encoders["channels"] = image.channels;
   if (inputs.basis) encoders["public_basis"] = {{"images", kPublicImages}, {"directions", inputs.basis->basis.cols()}};
   return encoders;
 }
 
 nlohmann::json training_json(const ClipOptions& options) {
   const ClipTraining& train = options.training;
-  return {{"clip", train.clip},
-          {"sensitivity",
-           options.method == ClipMethod::kPair ? PairGradient::bound(train.temperature, train.clip) : 2 * train.clip},
-          {"sample_rate", train.sample_rate},
-          {"steps", train.steps},
-          {"optimizer", train.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
-          {"lr", train.rate}};
+  nlohmann::json chosen = {
+      {"clip", train.clip},
+      {"sensitivity",
+       options.method == ClipMethod::kPair ? PairGradient::bound(train.temperature, train.clip) : 2 * train.clip},
+      {"sample_rate", train.sample_rate},
+      {"steps", train.steps},
+      {"optimizer", train.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+      {"lr", train.rate}};
+  if (options.start_by) chosen["start"] = name(*options.start_by);
+  return chosen;
 }
 
 // Small sensitivity needs batches far above e^(2/tau): by the temperature alone, which is public, and by the number of
@@ -199,7 +205,7 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
   nlohmann::json manifest = common_manifest("clip", name(options.method), chosen, privacy, charge, fit.rows);
   manifest["encoders"] = encoders_json(inputs);
   if (trains(options.method)) {
-    manifest.erase("noisy_rows");  // nobody asked
+    if (!options.start_by) manifest.erase("noisy_rows");  // nobody asked
     if (options.method == ClipMethod::kPair && PairGradient::spread(options.training.temperature) > 100)
       manifest["warnings"].push_back(spread_note(options));
   }
@@ -215,10 +221,11 @@ Model model_of(const ClipJob& job, const PrivacyOptions& privacy, const Charge& 
 }
 
 Status check_job(const ClipJob& job) {
-  if (job.run.engine) return usage_error("clip reads its pairs in one process: leave --engine out");
-  if (job.privacy.calibration == Calibration::kPaper)
+  if (job.run.engine && job.method && trains(*job.method))
     return usage_error(
-        "clip has no --calibration paper: the paper's noise is for half of the sensitivity (docs/departures.md)");
+        fmt::format("--method {} needs whole batches in one process: leave --engine out", name(*job.method)));
+  if (job.privacy.calibration == Calibration::kPaper && (job.method != ClipMethod::kBatch || job.start))
+    return usage_error("--calibration paper is the paper's algorithm: it needs --method batch, without --start");
   if (job.method && trains(*job.method) && job.privacy.adjacency != Adjacency::kAddRemoveOne)
     return usage_error(
         fmt::format("--method {} samples its batches, which hides one pair more or less: say "
@@ -230,17 +237,17 @@ Status check_job(const ClipJob& job) {
   return job.report.empty() ? Status() : check_writable(job.report);
 }
 
-struct Encoded {
+struct Ready {
   Inputs inputs;
   ClipOptions options;
-  BoundedRows rows;
 };
 
-Result<Encoded> encode_pairs(const ClipJob& job, Observer& observer) {
+// All that can be said and refused before pairs are read.
+Result<Ready> make_ready(const ClipJob& job, Observer& observer) {
   auto inputs = open_inputs(job.pairs, job.encoders);
   if (!inputs) return inputs.error();
   const int threads = thread_count(job.run);
-  EIGENVEIL_TRY(open_pairs(job.pairs, *inputs, threads));  // what can be refused at once
+  EIGENVEIL_TRY(open_pairs(job.pairs, *inputs, threads));
   if (inputs->images && inputs->images->options().kind == "scatter") {
     observer.step("drawing public images");
     auto basis = public_basis(*inputs->images, job.basis.value_or(public_directions(job.privacy.epsilon)),
@@ -248,32 +255,47 @@ Result<Encoded> encode_pairs(const ClipJob& job, Observer& observer) {
     if (!basis) return basis.error();
     inputs->basis = *std::move(basis);
   }
-  auto source = open_pairs(job.pairs, *inputs, threads);
+  const auto source = open_pairs(job.pairs, *inputs, threads);
   if (!source) return source.error();
   const std::size_t columns = source->columns().size() - (inputs->classed ? 1 : 0);
   auto options = options_for(job, *inputs, source->first_features(), columns);
   if (!options) return options.error();
-  auto rows = read_pairs(*source, job, inputs->classed, observer);
-  if (!rows) return rows.error();
-  if (rows->rows() < 2) return bad_input("there must be at least two pairs");
-  return Encoded{*std::move(inputs), *std::move(options), *std::move(rows)};
+  return Ready{*std::move(inputs), *std::move(options)};
 }
 
-Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOptions options, BoundedRows rows,
+Result<BoundedRows> encode_pairs(const ClipJob& job, const Inputs& inputs, Observer& observer) {
+  auto source = open_pairs(job.pairs, inputs, thread_count(job.run));
+  if (!source) return source.error();
+  return read_pairs(*source, job.run, inputs.classed, observer);
+}
+
+Result<PrivacyPlan> plan_for(const ClipOptions& options, const PrivacyOptions& privacy) {
+  PrivacyPlan shape = plan_clip(privacy.adjacency, options);
+  if (privacy.calibration == Calibration::kTight) return shape;
+  auto tight = calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting);
+  if (!tight) return tight.error();
+  return paper_plan_training(*std::move(tight));
+}
+
+Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOptions options, HeldRows& held,
                               Observer& observer) {
+  const BoundingDiagnostics diagnostics = held.diagnostics();
+  const std::size_t rows = diagnostics.rows;
+  if (rows < 2) return bad_input("there must be at least two pairs");
   PrivacyOptions privacy = job.privacy;
-  if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows.rows()));
-  follow_budget(options, privacy.epsilon);
-  if (trains(options.method) && options.training.sample_rate * static_cast<double>(rows.rows()) > kLargestExpectedBatch)
+  if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
+  follow_budget(options, privacy.epsilon, privacy.delta);
+  if (trains(options.method) && options.training.sample_rate * static_cast<double>(rows) > kLargestExpectedBatch)
     return usage_error(fmt::format("--sample-rate {} makes batches of more than {} pairs; lower it",
                                    options.training.sample_rate, kLargestExpectedBatch));
-  std::vector<std::string> notes = notes_for(options, rows.rows());
-  const BoundingDiagnostics diagnostics = rows.diagnostics();
-  const auto held = own_rows(sums_of(std::move(rows)), diagnostics);
+  std::vector<std::string> notes = notes_for(options, rows);
+  const auto plan = plan_for(options, privacy);
+  if (!plan) return plan.error();
   auto charged =
-      charge(*held,
-             {plan_clip(privacy.adjacency, options), privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
-              fmt::format("clip --method {} --dim {}", name(options.method), options.dim)},
+      charge(held,
+             {*plan, privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
+              fmt::format("clip --method {}{} --dim {}", name(options.method),
+                          options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
              observer);
   if (!charged) return charged.error();
   const auto fit = fit_clip(*charged->oracle, charged->plan, options);
@@ -291,22 +313,43 @@ std::string_view name(ClipMethod method) {
   return kNames[static_cast<std::size_t>(method)];
 }
 
+Result<BoundedRows> bound_pairs(const PairReading& reading, const Share& share, const RunOptions& run,
+                                Observer& observer) {
+  auto inputs = open_inputs(reading.files, reading.encoders);
+  if (!inputs) return inputs.error();
+  inputs->basis = reading.basis;
+  auto source = open_pairs(reading.files, *inputs, thread_count(run));
+  if (!source) return source.error();
+  const auto own = data::share_of(std::make_unique<PairSource>(*std::move(source)), share);
+  return read_pairs(*own, run, inputs->classed, observer);
+}
+
 Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {
   EIGENVEIL_TRY(check_job(job));
-  auto ready = encode_pairs(job, observer);
+  auto ready = make_ready(job, observer);
   if (!ready) return ready.error();
-  return fit_pairs(job, ready->inputs, std::move(ready->options), std::move(ready->rows), observer);
+  if (job.run.engine) {
+    const auto held = job.run.engine->hold_pairs({job.pairs, job.encoders, ready->inputs.basis}, job.run, observer);
+    return held ? fit_pairs(job, ready->inputs, ready->options, **held, observer) : held.error();
+  }
+  auto rows = encode_pairs(job, ready->inputs, observer);
+  if (!rows) return rows.error();
+  const BoundingDiagnostics diagnostics = rows->diagnostics();
+  return fit_pairs(job, ready->inputs, ready->options, *own_rows(sums_of(*std::move(rows)), diagnostics), observer);
 }
 
 Status run_clip_series(const std::vector<ClipJob>& jobs, Observer& observer,
                        const std::function<Status(const ClipJob&, const ClipOutcome&)>& done) {
   for (const ClipJob& job : jobs) EIGENVEIL_TRY(check_job(job));
-  const auto ready = encode_pairs(jobs.front(), observer);
+  const auto ready = make_ready(jobs.front(), observer);
   if (!ready) return ready.error();
+  const auto rows = encode_pairs(jobs.front(), ready->inputs, observer);
+  if (!rows) return rows.error();
   // Copies of rows in a file would be the same rows.
-  if (ready->rows.store().spilled()) return usage_error("several fits of the same pairs need them in memory");
+  if (rows->store().spilled()) return usage_error("several fits of the same pairs need them in memory");
   for (const ClipJob& job : jobs) {
-    const auto outcome = fit_pairs(job, ready->inputs, ready->options, ready->rows, observer);
+    const auto held = own_rows(sums_of(BoundedRows(*rows)), rows->diagnostics());
+    const auto outcome = fit_pairs(job, ready->inputs, ready->options, *held, observer);
     if (!outcome) return outcome.error();
     EIGENVEIL_TRY(done(job, *outcome));
   }

@@ -44,6 +44,7 @@ Result<Reader> reader_of(const Model& model) {
     reader.vectors = reader.choices.image_encoder == "vectors";
     if (reader.vectors) return reader;
     reader.choices.image_shape = {encoders.at("height"), encoders.at("width")};
+    if (encoders.contains("channels")) reader.choices.channels = encoders["channels"];
     reader.choices.lower = encoders.at("lower");
     reader.choices.upper = encoders.at("upper");
   } catch (const nlohmann::json::exception& error) {

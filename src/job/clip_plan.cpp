@@ -27,9 +27,19 @@ struct Tried {
 // The noise of many batches by the central limit theorem, mu = q sqrt(T (e^(1/sigma^2) - 1)) (Bu, Dong, Long and Su
 // 2020): near enough for a forecast, and thousands of times faster than a certificate.
 Result<PrivacyPlan> near_plan(PrivacyPlan plan, const Budget& budget) {
-  auto& event = std::get<PoissonGaussianEvent>(plan.events[0].mechanism);
-  const double mu = gaussian_mu(budget.epsilon, budget.delta) / event.q;
-  event.sigma = 1 / std::sqrt(std::log1p(mu * mu / static_cast<double>(plan.events[0].count)));
+  const double mu = gaussian_mu(budget.epsilon, budget.delta);
+  auto& batches = std::get<PoissonGaussianEvent>(plan.events.back().mechanism);
+  const double sampled = batches.q * batches.q * static_cast<double>(plan.events.back().count);
+  double start = 0;
+  for (const PrivacyEvent& event : plan.events)
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) start += gaussian->mu * gaussian->mu;
+  // v = 1 / sigma^2 with start v + sampled (e^v - 1) = mu^2, from above by Newton's steps
+  double v = std::log1p(mu * mu / sampled);
+  for (int step = 0; step < 50; ++step)
+    v -= (start * v + sampled * std::expm1(v) - mu * mu) / (start + sampled * std::exp(v));
+  for (PrivacyEvent& event : plan.events)
+    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu *= std::sqrt(v);
+  batches.sigma = 1 / std::sqrt(v);
   return plan;
 }
 
@@ -69,6 +79,8 @@ class ClipSample {
     options.x_columns = request_.x_columns;
     options.training = request_.training;
     options.training.sample_rate = std::min(1.0, request_.batch / static_cast<double>(n));
+    if (trains) options.start_by = request_.start;
+    follow_budget(options, budget.epsilon, budget.delta);
     const PrivacyPlan shape = plan_clip(adjacency, options);
     const auto plan =
         trains ? near_plan(shape, budget) : calibrate(shape, budget.epsilon, budget.delta, budget.accounting);
@@ -130,6 +142,7 @@ Status check(const ClipPlanRequest& request) {
   ClipOptions options{.method = ClipMethod::kPair, .dim = request.dim};
   options.x_columns = request.x_columns;
   options.training = request.training;
+  options.start_by = request.start;
   return check(RowsShape{request.x_columns + request.y_columns, {}, {1, 20}, Adjacency::kAddRemoveOne}, options);
 }
 
@@ -173,17 +186,19 @@ Result<PlanReport> make_plan(const ClipPlanRequest& request, Observer& observer)
 }
 
 nlohmann::json to_json(const ClipPlanRequest& request, const PlanReport& report) {
-  return {{"task", "clip"},
-          {"rows", request.rows},
-          {"columns", request.x_columns + request.y_columns},
-          {"dim", request.dim},
-          {"epsilon", request.budget.epsilon.value()},
-          {"delta", request.budget.delta.value()},
-          {"sample_rate", std::min(1.0, request.batch / static_cast<double>(request.rows))},
-          {"target_error", request.target_error},
-          {"best", report.lines[report.best].method},
-          {"warnings", report.warnings},
-          {"methods", lines_json(report, request.curves)}};
+  nlohmann::json object = {{"task", "clip"},
+                           {"rows", request.rows},
+                           {"columns", request.x_columns + request.y_columns},
+                           {"dim", request.dim},
+                           {"epsilon", request.budget.epsilon.value()},
+                           {"delta", request.budget.delta.value()},
+                           {"sample_rate", std::min(1.0, request.batch / static_cast<double>(request.rows))},
+                           {"target_error", request.target_error},
+                           {"best", report.lines[report.best].method},
+                           {"warnings", report.warnings},
+                           {"methods", lines_json(report, request.curves)}};
+  if (request.start) object["start"] = name(*request.start);
+  return object;
 }
 
 std::vector<LineChart> plan_charts(const ClipPlanRequest& request, const PlanReport& report) {

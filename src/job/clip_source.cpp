@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "eigenveil/base/parallel.hpp"
+#include "eigenveil/data/image_folder.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -21,6 +24,28 @@ Result<RowMajorMatrix> read_piece(RowSource& source, std::size_t most, const std
   return rows;
 }
 
+// Z = X B, in products of one shape on one thread each: a row's digits then depend neither on its neighbours nor on
+// who computes them.
+RowMajorMatrix seen_through(const Matrix& B, const RowMajorMatrix& X, int threads) {
+  constexpr Eigen::Index kChunk = 96;
+  const auto d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
+  RowMajorMatrix seen(X.rows(), B.cols());
+  Tickets chunks(static_cast<std::size_t>((X.rows() + kChunk - 1) / kChunk));
+  on_threads(threads, [&] {
+    RowMajorMatrix rows = RowMajorMatrix::Zero(kChunk, B.rows()), products(kChunk, B.cols());
+    for (auto chunk = chunks.next(); chunk; chunk = chunks.next()) {
+      const Eigen::Index first = static_cast<Eigen::Index>(*chunk) * kChunk;
+      const Eigen::Index count = std::min(kChunk, X.rows() - first);
+      rows.topRows(count) = X.middleRows(first, count);
+      // Z^T = B^T X^T
+      cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, k, static_cast<int>(kChunk), d, 1.0, B.data(), d,
+                  rows.data(), d, 0.0, products.data(), k);
+      seen.middleRows(first, count) = products.topRows(count);
+    }
+  });
+  return seen;
+}
+
 class SourceView : public View {
  public:
   SourceView(std::unique_ptr<RowSource> source, std::string path)
@@ -28,6 +53,7 @@ class SourceView : public View {
   std::size_t features() const override { return source_->columns().size(); }
   std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
   double progress() const override { return source_->progress(); }
+  Status skip(std::size_t rows) override { return source_->skip(rows); }
 
  protected:
   std::unique_ptr<RowSource> source_;
@@ -43,19 +69,15 @@ class ImageView final : public SourceView {
     return basis_ != nullptr ? static_cast<std::size_t>(basis_->basis.cols()) : encoder_.features();
   }
   Result<RowMajorMatrix> next(std::size_t most) override {
-    const auto images = read_piece(*source_, std::min<std::size_t>(most, 1000), path_, "image");
+    constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
+    const std::size_t row = sizeof(double) * std::max(encoder_.pixels(), encoder_.features());
+    most = std::min(most, std::clamp<std::size_t>(kBlockBytes / row, 1, 1000));
+    const auto images = read_piece(*source_, most, path_, "image");
     if (!images || images->rows() == 0) return images;
     auto encoded = encoder_.encode(images->data(), static_cast<std::size_t>(images->rows()), threads_);
     if (!encoded || basis_ == nullptr) return encoded;
-    RowMajorMatrix& features = *encoded;
-    features.rowwise() -= basis_->mean.transpose();
-    const Matrix& B = basis_->basis;
-    RowMajorMatrix seen(features.rows(), B.cols());
-    const auto n = static_cast<int>(features.rows()), d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
-    // Z^T = B^T X^T
-    cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, k, n, d, 1.0, B.data(), d, features.data(), d, 0.0,
-                seen.data(), k);
-    return seen;
+    encoded->rowwise() -= basis_->mean.transpose();
+    return seen_through(basis_->basis, *encoded, threads_);
   }
 
  private:
@@ -91,6 +113,10 @@ class LabelView final : public SourceView {
     done_ += static_cast<std::size_t>(rows->rows());
     return rows;
   }
+  Status skip(std::size_t rows) override {
+    done_ += rows;
+    return source_->skip(rows);
+  }
 
  private:
   std::size_t classes_;
@@ -115,6 +141,10 @@ class CaptionView final : public View {
     }
     return rows;
   }
+  Status skip(std::size_t rows) override {
+    done_ += std::min(rows, lines_.size() - done_);
+    return {};
+  }
 
  private:
   std::vector<std::string> lines_;
@@ -123,9 +153,32 @@ class CaptionView final : public View {
   std::size_t done_ = 0;
 };
 
+// The files know their shape. A module gets three channels if some file is in colour, or else one; unless it refuses.
+Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
+                                        const EncoderChoices& choices) {
+  if (choices.image_shape && *choices.image_shape != std::pair{folder.height, folder.width})
+    return usage_error(
+        fmt::format("the images of {} are {}x{} (height x width), but --image-shape or the model says "
+                    "{}x{}",
+                    path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
+  const auto make = [&](std::size_t channels) {
+    return ImageEncoder::make(
+        {choices.image_encoder, folder.height, folder.width, channels, choices.lower, choices.upper});
+  };
+  if (!choices.image_encoder.starts_with("torchscript:")) return make(1);
+  if (choices.channels) return make(*choices.channels);
+  auto first = make(folder.colour ? 3 : 1);
+  if (first) return first;
+  auto second = make(folder.colour ? 1 : 3);
+  return second ? second : first;
+}
+
 }  // namespace
 
 Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices) {
+  const auto folder = image_folder(path);
+  if (!folder) return folder.error();
+  if (*folder) return encoder_for_folder(path, **folder, choices);
   const auto source = open_source(path, {});
   if (!source) return source.error();
   const std::size_t pixels = (*source)->columns().size();
@@ -150,7 +203,10 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
 
 Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
                                          int threads) {
-  auto source = open_source(path, {});
+  SourceOptions options;
+  options.colour = encoder.options().channels == 3;
+  options.threads = threads;
+  auto source = open_source(path, options);
   if (!source) return source.error();
   if ((*source)->columns().size() != encoder.pixels())
     return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, (*source)->columns().size(),
@@ -194,6 +250,13 @@ Status PairSource::check() const {
   if (!one || !two || *one == *two) return {};
   return bad_input(
       fmt::format("{} has {} rows but {} has {}: every pair needs both", first_name_, *one, second_name_, *two));
+}
+
+Status PairSource::skip(std::size_t rows) {
+  EIGENVEIL_TRY(first_->skip(rows));
+  EIGENVEIL_TRY(second_->skip(rows));
+  done_ += rows;
+  return {};
 }
 
 Status PairSource::next(RawBatch& batch, std::size_t max_rows) {

@@ -16,6 +16,8 @@ class View {
   virtual double progress() const = 0;
   /// Up to `most` further rows; none: the end.
   virtual Result<RowMajorMatrix> next(std::size_t most) = 0;
+  /// Moves over that many rows, or to the end, without encoding them.
+  virtual Status skip(std::size_t rows) = 0;
 };
 
 /// Images, encoded, and then seen through a public basis if there is one.
@@ -40,6 +42,7 @@ class PairSource final : public RowSource {
   Status check() const;
   const std::vector<std::string>& columns() const override { return names_; }
   Status next(RawBatch& batch, std::size_t max_rows) override;
+  Status skip(std::size_t rows) override;
   std::optional<std::size_t> rows_announced() const override { return first_->rows_announced(); }
   double progress() const override { return first_->progress(); }
   std::size_t first_features() const { return first_->features(); }

@@ -90,6 +90,11 @@ Result<std::unique_ptr<HeldRows>> hold_here(const RowOptions& options, const Run
 
 }  // namespace
 
+Result<std::unique_ptr<HeldRows>> Engine::hold_pairs(const PairReading& /*reading*/, const RunOptions& /*run*/,
+                                                     Observer& /*observer*/) {
+  return usage_error("clip cannot be fitted on pairs that others hold");
+}
+
 std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagnostics diagnostics) {
   return std::make_unique<OwnRows>(std::move(sums), diagnostics);
 }

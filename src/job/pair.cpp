@@ -7,14 +7,14 @@
 namespace eigenveil {
 namespace {
 
-constexpr std::size_t kMostColumns = 5000;
+constexpr std::size_t kMostMatrixColumns = 5000;
 
 Result<Matrix> read_matrix(const std::string& path) {
   const auto source = open_source(path, {.header = Header::kNo});
   if (!source) return source.error();
   const std::size_t d = (*source)->columns().size();
-  if (d > kMostColumns)
-    return bad_input(fmt::format("{}: has {} columns; a matrix may have at most {}", path, d, kMostColumns));
+  if (d > kMostMatrixColumns)
+    return bad_input(fmt::format("{}: has {} columns; a matrix may have at most {}", path, d, kMostMatrixColumns));
   const auto width = static_cast<Eigen::Index>(d);
   Matrix M(width, width);
   RawBatch batch;

@@ -1,4 +1,5 @@
 #include "comm.hpp"
+#include "eigenveil/job/clip.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "joint.hpp"
 #include "state.hpp"
@@ -55,6 +56,34 @@ class MpiSums final : public RowSums {
   std::size_t all_;
 };
 
+wire::v1::RankPairs pairs_message(const PairReading& reading, const RunOptions& run) {
+  wire::v1::RankPairs message;
+  message.set_x(reading.files.x);
+  message.set_y(reading.files.y);
+  message.set_images(reading.files.images);
+  message.set_captions(reading.files.captions);
+  message.set_labels(reading.files.labels);
+  message.set_class_names(reading.files.class_names);
+  message.set_prompts(reading.files.prompts);
+  message.set_image_encoder(reading.encoders.image_encoder);
+  message.set_text_encoder(reading.encoders.text_encoder);
+  if (const auto& shape = reading.encoders.image_shape) {
+    message.set_height(shape->first);
+    message.set_width(shape->second);
+  }
+  message.set_lower(reading.encoders.lower);
+  message.set_upper(reading.encoders.upper);
+  if (reading.basis) {
+    const Matrix& B = reading.basis->basis;
+    message.set_directions(static_cast<std::uint64_t>(B.cols()));
+    for (const double value : reading.basis->mean) message.add_basis(value);
+    for (const double value : B.reshaped()) message.add_basis(value);
+  }
+  message.set_memory(run.memory);
+  message.set_threads(static_cast<std::uint32_t>(thread_count(run)));
+  return message;
+}
+
 class MpiEngine final : public Engine {
  public:
   Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
@@ -62,6 +91,16 @@ class MpiEngine final : public Engine {
     auto shared = share_rows(options, opened, run, reserved, observer);
     if (!shared) return shared.error();
     return own_rows(std::move(shared->sums), shared->diagnostics);
+  }
+  Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
+                                               Observer& observer) override {
+    if (!state().running) return internal_error("the MPI engine works within mpi::run only");
+    wire::v1::RankCommand command;
+    *command.mutable_pairs() = pairs_message(reading, run);
+    auto share = together(command, [&] { return joint_pairs(command.pairs(), observer); });
+    if (!share) return share.error();
+    const BoundingDiagnostics diagnostics = share->diagnostics;
+    return own_rows(std::make_unique<MpiSums>(*std::move(share)), diagnostics);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "comm.hpp"
+#include "eigenveil/job/clip.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::mpi {
@@ -71,17 +72,39 @@ RowOptions row_options(RowOptions options, const wire::v1::RankRead& message) {
   return options;
 }
 
-}  // namespace
+Share own_share() { return {static_cast<std::size_t>(rank()), static_cast<std::size_t>(ranks())}; }
 
-Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observer) {
-  auto rows = attempt([&]() -> Result<BoundedRows> {
-    auto options = from_wire(message.rows());
-    if (!options) return options.error();
-    RunOptions run;
-    run.memory = message.memory();
-    run.threads = static_cast<int>(message.threads());
-    return bound_rows(row_options(*std::move(options), message), run, message.reserved(), observer);
-  });
+template <class Message>
+RunOptions run_options(const Message& message) {
+  RunOptions run;
+  run.memory = message.memory();
+  run.threads = static_cast<int>(message.threads());
+  return run;
+}
+
+std::optional<PublicBasis> basis_from(const wire::v1::RankPairs& message) {
+  if (message.directions() == 0) return std::nullopt;
+  const auto k = static_cast<Eigen::Index>(message.directions());
+  const Eigen::Index d = message.basis_size() / (k + 1);
+  const double* values = message.basis().data();
+  return PublicBasis{Eigen::Map<const Vector>(values, d), Eigen::Map<const Matrix>(values + d, d, k)};
+}
+
+PairReading pairs_from(const wire::v1::RankPairs& message) {
+  PairReading reading;
+  reading.files = {message.x(),      message.y(),           message.images(), message.captions(),
+                   message.labels(), message.class_names(), message.prompts()};
+  reading.encoders.image_encoder = message.image_encoder();
+  reading.encoders.text_encoder = message.text_encoder();
+  if (message.height() > 0) reading.encoders.image_shape = {message.height(), message.width()};
+  reading.encoders.lower = message.lower();
+  reading.encoders.upper = message.upper();
+  reading.basis = basis_from(message);
+  return reading;
+}
+
+// The rows of this rank, if all have theirs.
+Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
   EIGENVEIL_TRY(agree(rows, [](const BoundedRows& own) { return own.columns(); }));
   const BoundingDiagnostics& own = rows->diagnostics();
   std::int64_t sums[3] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.clipped),
@@ -90,6 +113,21 @@ Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observe
   return OwnShare{
       *std::move(rows),
       {static_cast<std::size_t>(sums[0]), static_cast<std::size_t>(sums[1]), static_cast<std::size_t>(sums[2])}};
+}
+
+}  // namespace
+
+Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observer) {
+  return joint_rows(attempt([&]() -> Result<BoundedRows> {
+    auto options = from_wire(message.rows());
+    if (!options) return options.error();
+    return bound_rows(row_options(*std::move(options), message), run_options(message), message.reserved(), observer);
+  }));
+}
+
+Result<OwnShare> joint_pairs(const wire::v1::RankPairs& message, Observer& observer) {
+  return joint_rows(
+      attempt([&] { return bound_pairs(pairs_from(message), own_share(), run_options(message), observer); }));
 }
 
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows) {

@@ -27,10 +27,11 @@ void obey(const wire::v1::RankCommand& command, std::optional<BoundedRows>& rows
       (void)work(*query);
   };
   switch (command.kind_case()) {
-    case Kind::kRead: {
+    case Kind::kRead:
+    case Kind::kPairs: {
       rows.reset();
       Observer nobody;
-      auto share = joint_read(command.read(), nobody);
+      auto share = command.has_read() ? joint_read(command.read(), nobody) : joint_pairs(command.pairs(), nobody);
       if (share) rows.emplace(std::move(share->rows));
       return;
     }

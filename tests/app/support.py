@@ -2,14 +2,25 @@
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 PROGRAM = os.environ["EIGENVEIL_PROGRAM"]
 SOURCE = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
 OK, USAGE, BAD_INPUT, BUDGET, INTERNAL = 0, 2, 3, 4, 5
 BUDGET_FLAGS = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+def png(array, size=None):
+    """An 8-bit PNG file of a grey (h, w) or coloured (h, w, 3) array; `size`: what its header says instead."""
+    height, width = size or array.shape[:2]
+    lines = b"".join(b"\0" + line.astype("u1").tobytes() for line in array)
+    head = struct.pack(">IIBBBBB", width, height, 8, 0 if array.ndim == 2 else 2, 0, 0, 0)
+    chunk = lambda name, data: struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
 class AppTest(unittest.TestCase):

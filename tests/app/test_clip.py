@@ -1,16 +1,25 @@
 """eigenveil clip: what is released, what it costs, what is refused before anything is charged."""
+import base64
 import gzip
 import json
 import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, USAGE, AppTest, png
 
 
 def idx(array):
     head = bytes([0, 0, 8, array.ndim]) + b"".join(int(n).to_bytes(4, "big") for n in array.shape)
     return head + array.astype(np.uint8).tobytes()
+
+
+# 8x8, grey, pixel i about 4 i
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQH/wAALCAAI"
+    "AAgBAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUFBAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAk"
+    "M2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVWV1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLD"
+    "xMXGx8jJytLT1NXW19jZ2uHi4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/AM/4bf8ABtx/x7/8UF/d/wCYb9P+mVf/2Q==")
 
 
 class Clip(AppTest):
@@ -31,7 +40,7 @@ class Clip(AppTest):
         self.write("images.idx", idx(images))
         self.write("labels.idx", idx(labels))
         self.write("names.txt", "lying bar\nstanding bar\noblique bar\n")
-        self.labels = labels
+        self.images, self.labels = images, labels
         self.pairs = ["--images", "images.idx", "--labels", "labels.idx", "--class-names", "names.txt"]
         self.fit = ["clip", "fit", *self.pairs, "--epsilon", 2, "--delta", "auto"]
         x = random.normal(size=(n, 6))
@@ -74,6 +83,56 @@ class Clip(AppTest):
         self.assertGreater(np.mean(np.argmax(f @ g.T, axis=1) == self.labels), 0.8)
         self.run_program("clip", "embed", "model.npz", "--x", "x.npy", "--out", "e.npy", expect=USAGE)
 
+    def write_folder(self, name="pictures"):
+        (self.folder / name).mkdir()
+        for i, image in enumerate(self.images):
+            self.write(f"{name}/{i:04}.png", png(image))
+
+    def test_a_folder_of_images_is_what_the_same_pixels_are_as_idx(self):
+        self.write_folder()
+        self.write("pictures/.DS_Store", b"x")
+        for files in ["--images", "pictures", *self.pairs[2:]], ["--images", "images.idx", *self.pairs[2:]]:
+            name = files[1]
+            self.run_json("clip", "fit", *files, "--epsilon", 2, "--delta", "auto", "--insecure-seed", 3, "--no-ledger",
+                          "--out", f"{name}.npz")
+            metrics = self.run_json("clip", "eval", f"{name}.npz", *files)
+            self.assertEqual(metrics["pairs"], 2000)
+            self.assertGreater(metrics["accuracy"], 0.9)
+            self.run_json("clip", "embed", f"{name}.npz", "--images", name, "--out", f"{name}.npy")
+        for ending in "npz", "npy":
+            self.assertEqual((self.folder / f"pictures.{ending}").read_bytes(), (self.folder / f"images.idx.{ending}").read_bytes())
+
+    def test_bad_image_files_are_refused_and_nothing_is_charged(self):
+        self.images = self.images[:40]
+        self.write_folder()
+        self.write("labels.idx", idx(self.labels[:40]))
+        whole = png(self.images[7])
+        fit = ["clip", "fit", "--images", "pictures", *self.pairs[2:], "--image-encoder", "pixels", "--epsilon", 1, "--delta", "auto"]
+        for name, contents, words in [
+            ("0007.png", whole[:-20], "0007.png: is damaged or truncated"),
+            ("0007.png", whole[:50] + bytes([whole[50] ^ 1]) + whole[51:], "0007.png: is damaged or truncated"),
+            ("0007.png", b"", "0007.png: is empty"),
+            ("0007.png", JPEG, "0007.png: is named like PNG but is a JPEG file"),
+            ("0007.png", b"GIF89a", "0007.png: is named like PNG but does not begin like it"),
+            ("0007.png", png(np.zeros((8, 9))), "0007.png: is 8x9 (height x width), but pictures/0000.png is 8x8"),
+            ("0007.png", png(self.images[7], (30000, 30000)), "0007.png: is 30000x30000"),
+            ("0007.jpg", JPEG[:-10], "0007.jpg: is damaged or truncated"),
+            ("0007.jpg", JPEG[:-60], "0007.jpg: is no image that can be read"),
+            ("0007.txt", b"x", "pictures/0007.txt: is not named .png, .jpg or .jpeg"),
+            (".0007.png", whole, "pictures has 39 rows but labels.idx has 40"),
+        ]:
+            (self.folder / "pictures/0007.png").unlink()
+            self.write(f"pictures/{name}", contents)
+            self.refused(BAD_INPUT, words, *fit)
+            (self.folder / "pictures" / name).unlink()
+            self.write("pictures/0007.png", whole)
+        self.refused(USAGE, "8x8 (height x width), but --image-shape or the model says 4x16", *fit, "--image-shape", "4x16")
+        self.refused(BAD_INPUT, "is a single image", *fit[:3], "pictures/0007.png", *fit[4:])
+        (self.folder / "pictures/0007.png").unlink()
+        self.write("pictures/0007.JPG", JPEG)
+        self.run_json(*fit, "--image-shape", "8x8", "--method", "cross")
+        self.assertEqual(len(self.charged()), 1)
+
     def test_other_methods_and_vectors(self):
         for method in "cross", "whitened":
             self.run_json(*self.fit, "--method", method, "--image-encoder", "pixels")
@@ -106,6 +165,43 @@ class Clip(AppTest):
             self.assertGreater(recall, 0.02)  # by chance 0.005
         self.assertEqual([r["purpose"] for r in self.charged()], ["clip --method batch --dim 3", "clip --method pair --dim 3"])
 
+    def test_a_private_start_is_part_of_the_one_plan_and_helps(self):
+        vectors = ["--x", "x.npy", "--y", "y.npy"]
+        pixels = ["--image-encoder", "pixels"]
+        training = ["--dim", 2, "--steps", 5, "--sample-rate", 0.02, "--epsilon", 4, "--delta", 1e-5, "--insecure-seed", 5]
+        for method, start, pairs, labels in [
+                ("batch", "cross", vectors, ["row count", "column sums", "second moments", "batch gradient"]),
+                ("pair", "whitened", vectors, ["row count", "column sums", "second moments", "pair gradient"]),
+                ("batch", "cross", self.pairs, ["row count", "column sums", "class sums", "batch gradient"]),
+                ("pair", "whitened", self.pairs, ["row count", "column sums", "class counts", "class sums", "second moments",
+                                               "pair gradient"])]:
+            result = self.run_json("clip", "fit", *pairs, *(pixels if pairs == self.pairs else []), *training, "--method", method, "--start", start)
+            self.assertEqual([e["label"] for e in result["events"]], labels)
+            self.assertEqual(result["options"]["start"], start)
+            self.assertAlmostEqual(result["noisy_rows"], 2000, delta=300)
+            self.assertLessEqual(result["certified_epsilon"], 4)
+            self.assertGreater(result["certified_epsilon"], 3.9)
+            told = self.run_json("account", "--delta", 1e-5, *[flag for e in result["events"] for flag in
+                                                               ("--event", f"{e['mechanism']},count={e['count']}")])
+            self.assertAlmostEqual(told["epsilon"], result["certified_epsilon"], places=6)
+            self.assertIn(f"clip --method {method} --start {start} --dim 2", [r["purpose"] for r in self.charged()])
+            metrics = self.run_json("clip", "eval", "model.npz", *pairs)
+            if pairs == vectors:  # five steps from a random start: 0.017
+                self.assertGreater(metrics["image_to_text"]["recall@10"], 0.03)
+            else:  # five steps from a random start: 0.2
+                self.assertGreater(metrics["accuracy"], 0.6)
+
+    def test_the_papers_noise_is_half_and_charged_for_what_it_is(self):
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "batch", "--dim", 2, "--steps", 50, "--sample-rate", 0.02,
+               "--epsilon", 1, "--delta", 1e-5]
+        sigma = lambda result: float(result["events"][0]["mechanism"].split("sigma=")[1])
+        tight, paper = self.run_json(*fit), self.run_json(*fit, "--calibration", "paper")
+        self.assertAlmostEqual(sigma(paper), sigma(tight) / 2, places=6)
+        self.assertGreater(paper["certified_epsilon"], 1.5)
+        self.assertIn("Paper calibration, not certified", paper["warnings"][0])
+        self.assertIn(f"({paper['certified_epsilon']:.6g}, 1e-05)-differentially private", paper["guarantee"])
+        self.assertEqual(self.manifest()["calibration"], "paper")
+
     def test_the_temperature_of_the_loss_has_its_effect(self):
         fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 2, "--epsilon", 50, "--delta", 1e-5, "--steps", 20,
                "--optimizer", "sgd", "--insecure-seed", 1]
@@ -134,6 +230,10 @@ class Clip(AppTest):
         self.assertEqual(plan["sample_rate"], 32 / 20000)
         self.assertIn("far larger than", plan["warnings"][0])
         self.assertEqual(self.charged(), [])
+        started = self.run_json("plan", "clip", "--rows", 20000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
+                                1e-5, "--steps", 100, "--batch", 32, "--start", "cross")
+        self.assertEqual(started["start"], "cross")
+        self.assertLess(max(m["error"] for m in started["methods"] if m["method"] in ("batch", "pair")), errors["batch"])
         for wrong in ["--correlation", 1.5], ["--dim", 5], ["--batch", 1], ["--clip", 0]:
             self.run_program("plan", "clip", "--rows", 2000, "--x-columns", 6, "--y-columns", 4, "--epsilon", 1, "--delta",
                              1e-5, *wrong, expect=USAGE)
@@ -204,9 +304,12 @@ class Clip(AppTest):
             self.refused(USAGE, "--clip", *vectors, "--method", method, "--clip", 0)
             self.refused(USAGE, "--temperature", *vectors, "--method", method, "--temperature", 0.001)
             self.refused(USAGE, "hides", *vectors[:-1], "auto", "--method", method)
-            self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper")
+            self.refused(USAGE, "--calibration paper", *vectors, "--method", method, "--calibration", "paper", "--start", "cross")
         self.refused(USAGE, "pair has the objective infonce", *vectors, "--method", "pair", "--objective", "linear")
+        self.refused(USAGE, "--calibration paper", *vectors, "--method", "pair", "--calibration", "paper")
+        self.refused(USAGE, "--calibration paper", *vectors, "--calibration", "paper")
         self.refused(USAGE, "for --method batch and pair", *vectors, "--method", "cross", "--steps", 5)
+        self.refused(USAGE, "--start is for --method batch and pair", *vectors, "--method", "whitened", "--start", "cross")
         self.refused(USAGE, "prompt", "clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "prompt", *budget)
 
     def test_the_budget_of_a_data_set_holds(self):

@@ -12,7 +12,7 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-from support import BAD_INPUT, OK, PROGRAM, SOURCE, USAGE, AppTest
+from support import BAD_INPUT, OK, PROGRAM, SOURCE, USAGE, AppTest, png
 
 PLUGIN = pathlib.Path(PROGRAM).with_name("eigenveil-torch.so")
 try:
@@ -104,6 +104,14 @@ if WITHOUT is None:
 
         def forward(self, tokens: Tensor) -> Tensor:
             return torch.zeros(tokens.size(0), 256).scatter_(1, tokens, 1.0)
+
+    class GreyHalves(Halves):
+        """Takes one channel."""
+
+        @torch.jit.export
+        def encode_image(self, images: Tensor) -> Tensor:
+            assert images.size(1) == 1
+            return torch.cat([images.amax(3).flatten(1), images.amax(2).flatten(1)], 1)
 
     class Nosy(Halves):
         def forward(self, tokens: Tensor) -> Tensor:
@@ -371,6 +379,27 @@ class TorchScriptEncoders(AppTest):
         expected = letters @ model["text_weights"].T - model["text_offset"]
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
         np.testing.assert_allclose(np.load(self.path("g.npy")), expected, atol=1e-4)
+
+    def test_folders_of_coloured_images_have_the_channels_that_the_module_takes(self):
+        torch.jit.script(GreyHalves()).save(self.path("grey.pt"))
+        colours = np.random.default_rng(2).integers(0, 256, size=(600, 6, 7, 3))
+        for name in "grey", "colours":
+            (self.folder / name).mkdir()
+            for i, image in enumerate(colours if name == "colours" else colours[..., 0]):
+                self.write(f"{name}/{i:03}.png", png(image))
+        luma = (colours @ [19595, 38470, 7471] + 32768) >> 16
+        for folder, module, images in [("colours", "halves", colours.transpose(0, 3, 1, 2)), ("grey", "halves", colours[..., 0][:, None]),
+                                       ("colours", "grey", luma[:, None])]:
+            self.run_json("clip", "fit", "--images", folder, *self.pairs[2:], "--image-encoder", f"torchscript:{module}.pt",
+                          "--epsilon", 20, "--delta", "auto")
+            self.run_json("clip", "embed", "model.npz", "--images", folder, "--out", "f.npy")
+            model = np.load(self.path("model.npz"))
+            self.assertEqual(json.loads(bytes(model["manifest.json"]))["encoders"]["channels"], images.shape[1])
+            features = np.concatenate([images.max(3).reshape(600, -1), images.max(2).reshape(600, -1)], 1) / 255
+            features /= np.linalg.norm(features, axis=1, keepdims=True)
+            expected = features @ model["image_weights"].T - model["image_offset"]
+            expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+            np.testing.assert_allclose(np.load(self.path("f.npy")), expected, atol=1e-4)
 
     def test_a_module_that_remembers_rows_is_refused(self):
         torch.jit.script(Nosy()).save(self.path("nosy.pt"))

@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, USAGE, AppTest
+from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, USAGE, AppTest, png
 
 MPIRUN = ["mpirun", "-q", "--allow-run-as-root", "--oversubscribe"]
 WITHOUT = shutil.which("mpirun") is None or "built without MPI" in subprocess.run(
@@ -105,6 +105,32 @@ class Mpi(AppTest):
         for data in ("d.csv", "parts"):
             self.same("fda", data, "--label", 7, "--classes", "1.0|2.0|3.0", "--components", 1, "--row-bound", 8, ranks=(3,))
             self.same("sir", data, "--response", 1, "--cuts", "-2,0,2", "--components", 1, "--row-bound", 8, ranks=(2,))
+
+    def test_pairs_of_clip(self):
+        random = np.random.default_rng(3)
+        labels = random.integers(0, 3, size=601)
+        pixels = random.integers(0, 60, size=(601, 8, 8))
+        pixels[np.arange(601), 2 * labels] = 250
+        (self.folder / "images").mkdir()
+        for i, image in enumerate(pixels):
+            self.write(f"images/{i:03}.png", png(image))
+        np.savetxt(self.path("labels.csv"), labels, fmt="%d")
+        self.write("names.txt", "top\nmiddle\nbottom\n")
+        self.write("captions.txt", "".join(f"a bar at the {('top', 'middle', 'bottom')[k]}\n" for k in labels))
+        np.save(self.path("x.npy"), self.rows[:, :3])
+        self.write("y.csv", "".join(f"{a!r},{b!r}\n" for a, b in self.rows[:, 3:5].tolist()))
+        classes = ("--images", "images", "--labels", "labels.csv", "--class-names", "names.txt")
+        self.same("clip", "fit", *classes, ranks=(3,))
+        self.same("clip", "fit", *classes, "--image-encoder", "pixels", "--method", "cross", ranks=(2,))
+        self.same("clip", "fit", "--images", "images", "--captions", "captions.txt", "--image-encoder", "pixels", "--dim", 2, ranks=(2,))
+        self.same("clip", "fit", "--x", "x.npy", "--y", "y.csv", "--method", "whitened", "--dim", 2, ranks=(2,))
+        before = self.files()
+        for args, words, code in [(["--method", "batch"], "leave --engine out", USAGE), ([], "rank 1: images/500.png", BAD_INPUT)]:
+            if code == BAD_INPUT:
+                self.write("images/500.png", png(pixels[0])[:-20])
+            done = self.mpi(2, "clip", "fit", *classes, "--image-encoder", "pixels", *args, *BUDGET_FLAGS, expect=code)
+            self.assertIn(words, done.stderr)
+        self.assertEqual((self.files(), self.charged()), (before, []))
 
     def test_rows_with_gaps_stay_zero_in_every_share(self):
         self.rows[::50, 2] = np.nan

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "eigenveil/data/schema.hpp"
+#include "tests/data/image_file.hpp"
 #include "tests/data/reading.hpp"
 
 namespace {
@@ -91,13 +92,17 @@ void fuzz(const std::string& name, const std::string& whole, std::size_t mutatio
       ::mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   const TempDir dir;
-  ASSERT_TRUE(read_table(dir.write_file(name, whole), options).ok()) << "the undamaged file must be readable";
+  const auto write = [&](const std::string& bytes) {
+    const std::string file = dir.write_file(name, bytes);
+    return name.ends_with(".png") || name.ends_with(".jpg") ? dir.path().string() : file;  // images come in folders
+  };
+  ASSERT_TRUE(read_table(write(whole), options).ok()) << "the undamaged file must be readable";
   const pid_t child = ::fork();
   if (child == 0) {
     for (std::size_t i = 0; i < mutations; ++i) {
       shared->mutation = i;
       std::mt19937 random(static_cast<unsigned>(i));
-      exercise(dir.write_file(name, mutate(whole, random)), options);
+      exercise(write(mutate(whole, random)), options);
       shared->largest = largest_allocation;
     }
     ::_exit(0);
@@ -179,6 +184,13 @@ TEST(DamagedFiles, OfHdf5EndInAnErrorOrInRows) {
   GTEST_SKIP() << "libhdf5 1.10.8 itself does not pass the address sanitizer on damaged packed chunks";
 #endif
   fuzz("chunked.h5", hdf5_of(true), 1500);
+}
+
+TEST(DamagedFiles, OfImagesEndInAnErrorOrInRows) {
+  const Bytes pixels(12 * 16 * 3, 77);
+  fuzz("t.png", png_of(12, 16, pixels, {.type = PNG_COLOR_TYPE_RGB}), 1000);
+  fuzz("t.jpg", jpeg_of(12, 16, pixels, JCS_RGB), 1000);
+  fuzz("t.jpg", jpeg_of(12, 16, pixels, JCS_RGB, true), 1000);
 }
 
 TEST(DamagedFiles, OfSchemasEndInAnError) {

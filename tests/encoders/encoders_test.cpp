@@ -9,6 +9,7 @@
 #include "eigenveil/encoders/images.hpp"
 #include "eigenveil/encoders/public_images.hpp"
 #include "eigenveil/encoders/text.hpp"
+#include "tests/data/reading.hpp"
 
 namespace eigenveil {
 namespace {
@@ -165,6 +166,34 @@ TEST(TextEncoder, TellsWordsApartAndIgnoresCase) {
   EXPECT_TRUE(shirt == *encoder.encode("A photo of a shirt!"));
   EXPECT_GT(shirt.dot(*encoder.encode("a photo of a t-shirt")), shirt.dot(*encoder.encode("a photo of a boot")));
   EXPECT_THAT(encoder.encode(" ?! ").error().message, HasSubstr("no text"));
+}
+
+TEST(TextEncoder, WordVectorsAreTheSameFromTextAndFromAnArray) {
+  const test::TempDir dir;
+  const auto text = TextEncoder::vectors(dir.write_file("t.vec", "cat 1 2.5\nna\xc3\xafve -1 0.5\ndog 0 -3\n"));
+  const std::string path =
+      dir.write_file("w.npy", test::npy("<f4", "(3, 2)", test::bytes_of(std::vector<float>{1, 2.5, -1, 0.5, 0, -3})));
+  dir.write_file("w.txt", "cat\r\nna\xc3\xafve\ndog\n");
+  const auto array = TextEncoder::from_text("vectors:" + path);
+  ASSERT_TRUE(array.ok()) << array.error().message;
+  EXPECT_EQ(array->name(), "vectors:" + path);
+  for (const char* words : {"a Cat", "the na\xc3\xafve dog"})
+    EXPECT_TRUE(*array->encode(words) == *text->encode(words));
+  EXPECT_TRUE(text->encode("cat")->isApprox(Vector{{1, 2.5}}.normalized()));
+  EXPECT_THAT(array->encode("a fish").error().message, HasSubstr("knows none"));
+
+  const auto refusal = [&] { return TextEncoder::vectors(path).error().message; };
+  dir.write_file("w.txt", "cat\ndog\n");
+  EXPECT_THAT(refusal(), HasSubstr("w.npy has 3 rows, but " + dir.file("w.txt") + " has 2 words"));
+  dir.write_file("w.txt", "cat\n\ndog\n");
+  EXPECT_THAT(refusal(), HasSubstr("w.txt, line 2: the word is empty"));
+  std::filesystem::remove(dir.file("w.txt"));
+  EXPECT_THAT(refusal(), HasSubstr("w.txt: cannot be read"));
+  dir.write_file("w.txt", "cat\ndog\n");
+  dir.write_file("w.npy", test::npy("<f8", "(2, 1)", test::bytes_of(std::vector<double>{1, test::kNaN})));
+  EXPECT_THAT(refusal(), HasSubstr("w.npy, row 2: has a value that is missing"));
+  EXPECT_THAT(TextEncoder::vectors(dir.file("w.npz")).error().message,
+              HasSubstr("FILE.npy with the words in FILE.txt"));
 }
 
 TEST(EncodePrompts, AveragesThePromptsOfAClass) {

@@ -4,6 +4,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "eigenveil/federation/masks.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "tests/support/child.hpp"

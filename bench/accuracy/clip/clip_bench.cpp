@@ -106,8 +106,6 @@ ClipTraining batch_training(double n, double parameters) {
   ClipTraining training{
       .temperature = 0.2, .clip = 0.1, .sample_rate = 8 / n, .steps = 770'000, .optimizer = Optimizer::kSgd};
   training.rate = 30 / (1.5 * training.clip * std::sqrt(parameters * static_cast<double>(training.steps)));
-  if (const char* s = std::getenv("BT"))
-    std::sscanf(s, "%lf,%lf,%zu,%lf", &training.temperature, &training.clip, &training.steps, &training.rate);
   return training;
 }
 
@@ -116,13 +114,13 @@ double fit_and_score(const RowMajorMatrix& train, const RowMajorMatrix& test, co
   const auto d = static_cast<std::size_t>(train.cols() - 1);
   ClipOptions options{.method = method, .dim = static_cast<std::size_t>(captions.rows()) - 1};
   options.captions = captions;
-  follow_budget(options, *Epsilon::of(epsilon));
+  const Delta delta = *Delta::of(0.5 / static_cast<double>(train.rows()));
+  follow_budget(options, *Epsilon::of(epsilon), delta);
   const auto adjacency = method == ClipMethod::kBatch ? Adjacency::kAddRemoveOne : Adjacency::kReplaceOne;
   if (method == ClipMethod::kBatch)
     options.training =
         batch_training(static_cast<double>(train.rows()), static_cast<double>(options.dim * (d + options.dim)));
-  const auto plan = calibrate(plan_clip(adjacency, options), *Epsilon::of(epsilon),
-                              *Delta::of(0.5 / static_cast<double>(train.rows())));
+  const auto plan = calibrate(plan_clip(adjacency, options), *Epsilon::of(epsilon), delta);
   MemorySource source(train);
   std::vector<std::string> names = source.columns();
   names.pop_back();

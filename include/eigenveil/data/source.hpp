@@ -69,12 +69,18 @@ struct SourceOptions {
   char delimiter = '\0';          ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
   std::string member = {};        ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
   Share share = {};               ///< the rows to read; part files of a folder are dealt out whole
+  bool colour = false;            ///< folders of images: red, then green, then blue, instead of grey
+  int threads = 1;                ///< folders of images: how many of them decode
 };
 
 /// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name. At most 1,000,000 columns.
 ///
 /// A folder is read as one table: its files in the order of their names (but for those that begin with a dot or an
 /// underscore), which must have the same columns.
+///
+/// A folder with files named .png, .jpg or .jpeg (in any case) has an image a row, in the order of the files' names (by
+/// bytes; those that begin with a dot are skipped), all of one size, of at most 1,000,000 values. What a pixel is:
+/// src/data/image_file.hpp.
 ///
 /// Missing (NaN): an empty field, "?", and NA, NaN or null in any case; in a categorical column too, unless its list
 /// has that very text. Blanks around unquoted CSV fields do not count, and blank lines are no rows.

@@ -14,7 +14,8 @@ class TextEncoder {
  public:
   /// Words and runs of three to five letters, each added with a fixed sign at a fixed place (feature hashing).
   static TextEncoder hash(std::size_t dimensions = 256);
-  /// The mean of word vectors in a text file: a word and its numbers a line, as GloVe has them.
+  /// The mean of word vectors: of a text file, a word and its numbers a line, as GloVe has them; or of FILE.npy, a row
+  /// a word, whose words are in FILE.txt, one a line.
   static Result<TextEncoder> vectors(const std::string& path);
   /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),
   /// cut or filled up with 0.
@@ -30,6 +31,7 @@ class TextEncoder {
 
  private:
   TextEncoder() = default;
+  static Result<TextEncoder> array_vectors(const std::string& path);
   std::string name_;
   std::size_t dimensions_ = 0;
   std::unordered_map<std::string, Vector> words_;  // of vectors:FILE

@@ -13,7 +13,7 @@ namespace eigenveil {
 struct PairFiles {
   std::string x;            ///< vectors of the first view
   std::string y;            ///< vectors of the second
-  std::string images;       ///< IDX, NPY, or a folder of such files
+  std::string images;       ///< IDX, NPY, a folder of such files, or a folder of PNG and JPEG files
   std::string captions;     ///< a text file, a caption a line
   std::string labels;       ///< numbers of classes, from 0
   std::string class_names;  ///< a text file, a class a line: public
@@ -24,10 +24,23 @@ struct PairFiles {
 struct EncoderChoices {
   std::string image_encoder = "scatter";
   std::string text_encoder = "hash";
-  std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: square
+  std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: of the files, or square
+  std::optional<std::size_t> channels =
+      {};  ///< torchscript, folders of PNG and JPEG; default: as the module takes them
   double lower = 0;
   double upper = 255;
 };
+
+/// Pairs to be read, as every process that holds some of them must know them.
+struct PairReading {
+  PairFiles files;
+  EncoderChoices encoders;
+  std::optional<PublicBasis> basis = {};  ///< made once for all: its last digits depend on the machine
+};
+
+/// Reads, encodes and bounds a share of the pairs.
+Result<BoundedRows> bound_pairs(const PairReading& reading, const Share& share, const RunOptions& run,
+                                Observer& observer);
 
 struct ClipJob {
   PairFiles pairs;
@@ -37,6 +50,7 @@ struct ClipJob {
   std::optional<std::size_t> dim;        ///< default: classes - 1, or 16
   double temperature = 1;                ///< batch, pair: of the loss; otherwise of the scores, the model keeps it
   std::optional<ClipTraining> training;  ///< batch, pair; its temperature and objective are the two above
+  std::optional<ClipMethod> start;       ///< batch, pair: cross or whitened first, of the same budget; default: random
   std::optional<std::size_t> basis;      ///< scatter: how many public directions; default: by the budget
   PrivacyOptions privacy;
   bool auto_delta = false;  ///< delta is 1 / (2 n), n public

@@ -13,10 +13,11 @@ struct ClipPlanRequest {
   std::size_t y_columns;
   std::size_t dim = 2;
   double correlation = 0.8;
-  double batch = 64;           ///< batch, pair: expected size of a batch; the sample rate is batch / rows
-  ClipTraining training = {};  ///< batch, pair: everything else
-  Budget budget;               ///< batch and pair are add-remove-one whatever it says
-  double target_error = 0.1;   ///< sin^2 between the heads' rows and the shared coordinates, mean of both views
+  double batch = 64;                     ///< batch, pair: expected size of a batch; the sample rate is batch / rows
+  ClipTraining training = {};            ///< batch, pair: everything else
+  std::optional<ClipMethod> start = {};  ///< batch, pair: cross or whitened first
+  Budget budget;                         ///< batch and pair are add-remove-one whatever it says
+  double target_error = 0.1;  ///< sin^2 between the heads' rows and the shared coordinates, mean of both views
   bool curves = false;
   int threads = 1;
 };

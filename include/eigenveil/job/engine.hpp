@@ -5,6 +5,8 @@
 
 namespace eigenveil {
 
+struct PairReading;  // clip.hpp
+
 /// What a charge is for.
 struct ChargeRequest {
   PrivacyPlan shape;  ///< to be calibrated (a paper's plan is taken as it is)
@@ -33,6 +35,9 @@ class Engine {
   virtual ~Engine() = default;
   virtual Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened,
                                                  const RunOptions& run, std::size_t reserved, Observer& observer) = 0;
+  /// The same for the pairs of a clip fit. Refused unless an engine can.
+  virtual Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
+                                                       Observer& observer);
 };
 
 /// Rows of one owner, whose ledger is charged and whose noise is drawn here.

@@ -7,6 +7,7 @@
 
 #include "eigenveil/estimators/clip/training.hpp"
 #include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/privacy/gaussian_dp.hpp"
 #include "prompt.hpp"
 
 namespace eigenveil {
@@ -26,6 +27,9 @@ constexpr double kPairFloor = 4;
 
 // Rows are as long as this after the mean is gone: far below their own length, so that all become equally long.
 constexpr double kCentredLength = 0.02;
+
+// batch, pair: share of mu^2 that start_by has
+constexpr double kStartShare = 0.3;
 
 bool trains(const ClipOptions& options) {
   return options.method == ClipMethod::kBatch || options.method == ClipMethod::kPair;
@@ -150,6 +154,43 @@ Result<ClipResult> fit_prompt(Oracle& oracle, std::span<const PrivacyEvent> even
   return ClipResult{W * map->matrix().transpose(), prepared.mean, text->weights, text->mean, prepared.rows};
 }
 
+// The sums that the training starts from, as a fit of their own: of the texts that batches see.
+Result<ClipOptions> start_options(const ClipOptions& options) {
+  auto texts = corner_texts(options);
+  if (!texts) return texts.error();
+  ClipOptions first = options;
+  first.method = *options.start_by;
+  first.captions = std::move(texts->corners);
+  return first;
+}
+
+// As long as random heads would be: similarities do not see lengths, but steps do.
+Matrix as_long_as_random(const Matrix& G, bool linear) {
+  const double length = G.norm();
+  return length > 0 ? Matrix(G * (std::sqrt(static_cast<double>(G.rows()) / (linear ? 2 : 1)) / length)) : G;
+}
+
+Result<ClipResult> fit_from_start(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
+  const auto first = start_options(options);
+  if (!first) return first.error();
+  const auto prepared = prepare(oracle, plan, preparation(options));
+  if (!prepared) return prepared.error();
+  const auto events =
+      std::span(plan.events).subspan(preparation_events(oracle.shape().adjacency, preparation(options)));
+  auto heads = fit_linear(oracle, events, *prepared, *first);
+  if (!heads) return heads.error();
+  ClipOptions rest = options;
+  rest.start = {as_long_as_random(heads->image_weights, options.training.linear),
+                as_long_as_random(heads->text_weights, options.training.linear)};
+  // Rows are centred from here on.
+  auto fit = fit_training(oracle, plan, rest);
+  if (!fit) return fit.error();
+  fit->image_mean = std::move(heads->image_mean);
+  if (!has_classes(options)) fit->text_mean = std::move(heads->text_mean);
+  fit->rows = prepared->rows;
+  return fit;
+}
+
 }  // namespace
 
 Result<Matrix> whitener(const Matrix& S, double noise, double floor) {
@@ -175,27 +216,43 @@ Status check(const RowsShape& shape, const ClipOptions& options) {
     return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
   if (!(options.alpha > 0) || !(options.clip > 0) || !(options.clip <= 1) || options.sweeps < 1)
     return usage_error("alpha, the clip (at most 1) and the number of sweeps must be positive");
+  if (options.start_by &&
+      (!trains(options) || (options.start_by != ClipMethod::kCross && options.start_by != ClipMethod::kWhitened)))
+    return usage_error("--start is for --method batch and pair, and is cross or whitened");
   if (trains(options)) return check_training(options, d1, other);
   if (options.method == ClipMethod::kPrompt)
     if (const auto text = simplex_of(options.captions, options.dim); !text) return text.error();
   return {};
 }
 
-void follow_budget(ClipOptions& options, Epsilon epsilon) {
+void follow_budget(ClipOptions& options, Epsilon epsilon, Delta delta) {
   options.step = std::clamp(180 * std::pow(epsilon.value(), 0.75), 20.0, 1000.0);
+  // T batches have about mu^2 = q^2 T (e^(1/sigma^2) - 1) (Bu, Dong, Long and Su 2020): near enough to divide a budget.
+  const double mu = gaussian_mu(epsilon, delta), q = options.training.sample_rate;
+  const double rest = (1 - kStartShare) * mu * mu / (q * q * static_cast<double>(options.training.steps));
+  options.start_weight = std::sqrt(kStartShare / std::log1p(rest)) * mu;
 }
 
 std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 500 : 800; }
 
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
-  if (trains(options)) return plan_training(options);
+  if (trains(options) && !options.start_by) return plan_training(options);
   PrivacyPlan plan{plan_preparation(adjacency, preparation(options), 1)};
-  for (PrivacyEvent& event : own_events(options)) plan.events.push_back(std::move(event));
+  ClipOptions sums = options;
+  sums.method = options.start_by.value_or(options.method);
+  for (PrivacyEvent& event : own_events(sums)) plan.events.push_back(std::move(event));
+  if (!options.start_by) return plan;
+  double squares = 0;
+  for (const PrivacyEvent& event : plan.events) squares += mu_of(event) * mu_of(event);
+  for (PrivacyEvent& event : plan.events)
+    event.mechanism = GaussianEvent{mu_of(event) * options.start_weight / std::sqrt(squares)};
+  plan.events.push_back(plan_training(options).events.front());
   return plan;
 }
 
 Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
+  if (options.start_by) return fit_from_start(oracle, plan, options);
   if (trains(options)) return fit_training(oracle, plan, options);
   const auto prepared = prepare(oracle, plan, preparation(options));
   if (!prepared) return prepared.error();

@@ -19,6 +19,14 @@ struct TextSide {
 };
 Result<TextSide> simplex_of(const Matrix& captions, std::size_t r);
 
+/// The texts that batches see: corners instead of captions, so that no parameter is spent on what all captions share.
+struct CornerTexts {
+  Matrix corners;  ///< K x (K - 1); no rows: texts are part of the rows
+  Matrix weights;  ///< (K - 1) x d2, of a caption without its mean
+  Vector mean;
+};
+Result<CornerTexts> corner_texts(const ClipOptions& options);
+
 /// The sweeps: d x K weights of the scores.
 Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, const Matrix& allowed,
                        const ClipOptions& options);

@@ -17,23 +17,7 @@ namespace {
 constexpr const char* kBatchLabel = "batch gradient";
 constexpr const char* kPairLabel = "pair gradient";
 
-// The texts that batches see: corners instead of captions, so that no parameter is spent on what all captions share.
-struct Texts {
-  Matrix corners;  // K x (K - 1); no rows: texts are part of the rows
-  Matrix weights;  // (K - 1) x d2, of a caption without its mean
-  Vector mean;
-};
-
-Result<Texts> texts_of(const ClipOptions& options) {
-  if (options.captions.rows() == 0) return Texts{};
-  auto side = simplex_of(options.captions, static_cast<std::size_t>(options.captions.rows()) - 1);
-  if (!side) return side.error();
-  Matrix corners = (options.captions.rowwise() - side->mean.transpose()) * side->weights.transpose();
-  corners.rowwise().normalize();
-  return Texts{std::move(corners), std::move(side->weights), std::move(side->mean)};
-}
-
-std::unique_ptr<BatchQuery> query_at(const LinearHeads& heads, const ClipOptions& options, const Texts& texts) {
+std::unique_ptr<BatchQuery> query_at(const LinearHeads& heads, const ClipOptions& options, const CornerTexts& texts) {
   const ClipTraining& train = options.training;
   if (options.method == ClipMethod::kPair)
     return std::make_unique<PairGradient>(heads, train.temperature, train.clip, options.x_columns, texts.corners);
@@ -47,6 +31,15 @@ std::unique_ptr<BatchQuery> query_at(const LinearHeads& heads, const ClipOptions
 }
 
 }  // namespace
+
+Result<CornerTexts> corner_texts(const ClipOptions& options) {
+  if (options.captions.rows() == 0) return CornerTexts{};
+  auto side = simplex_of(options.captions, static_cast<std::size_t>(options.captions.rows()) - 1);
+  if (!side) return side.error();
+  Matrix corners = (options.captions.rowwise() - side->mean.transpose()) * side->weights.transpose();
+  corners.rowwise().normalize();
+  return CornerTexts{std::move(corners), std::move(side->weights), std::move(side->mean)};
+}
 
 Vector flat(const LinearHeads& heads) {
   Vector theta(heads.G1.size() + heads.G2.size());
@@ -82,7 +75,7 @@ Status check_training(const ClipOptions& options, std::size_t d1, std::size_t d2
   if (train.linear && options.method == ClipMethod::kPair)
     return usage_error("--method pair has the objective infonce, not linear");
   if (const auto sample = PoissonSample::of(train.sample_rate); !sample) return sample.error();
-  if (const auto texts = texts_of(options); !texts) return texts.error();
+  if (const auto texts = corner_texts(options); !texts) return texts.error();
   return NoisyVector::check(train.clip, 0, options.dim * (d1 + d2), static_cast<long long>(train.steps));
 }
 
@@ -92,15 +85,20 @@ PrivacyPlan plan_training(const ClipOptions& options) {
             PoissonGaussianEvent{options.training.sample_rate, 1}, static_cast<long long>(options.training.steps)}}};
 }
 
+PrivacyPlan paper_plan_training(PrivacyPlan tight) {
+  for (PrivacyEvent& event : tight.events) std::get<PoissonGaussianEvent>(event.mechanism).sigma /= 2;
+  return tight;
+}
+
 Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
-  const auto texts = texts_of(options);
+  const auto texts = corner_texts(options);
   if (!texts) return texts.error();
   const bool classed = texts->corners.rows() > 0;
   const std::size_t d1 = classed ? oracle.shape().columns : options.x_columns;
   const std::size_t d2 =
       classed ? static_cast<std::size_t>(texts->corners.cols()) : oracle.shape().columns - options.x_columns;
   LinearHeads heads = options.start.G1.size() > 0 ? options.start : starting_heads(options.dim, d1, d2);
-  const PrivacyEvent& event = plan.events.at(0);
+  const PrivacyEvent& event = plan.events.back();  // after those of start_by
   const auto noise = std::get<PoissonGaussianEvent>(event.mechanism);
   // pair: a sum over the batch, whose size is private, in units of what one pair can do to it at C = 1
   const double scale =

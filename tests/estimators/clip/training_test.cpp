@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "eigenveil/privacy/gaussian_dp.hpp"
 #include "tests/support/views.hpp"
 
 namespace eigenveil {
@@ -335,6 +336,58 @@ TEST(ClipTraining, BothMethodsFindWhatTheViewsShare) {
   }
 }
 
+// With the noise off and steps of no length: the heads of the sums alone, as long as random ones, and their means.
+TEST(ClipTraining, BeginsWithTheHeadsAndMeansOfItsStart) {
+  std::mt19937_64 random(11);
+  RowMajorMatrix rows = test::correlated_views(random, 600, 4, 3, 0.9).rows;
+  rows.col(0).array() += 2;
+  rows.col(5).array() -= 1;
+  for (Eigen::Index i = 0; i < rows.rows(); ++i) {
+    rows.row(i).head(4).normalize();
+    rows.row(i).tail(3).normalize();
+  }
+  for (const ClipMethod start : {ClipMethod::kCross, ClipMethod::kWhitened}) {
+    ClipOptions options{.method = ClipMethod::kBatch, .dim = 2};
+    options.x_columns = 4;
+    options.training = {.sample_rate = 0.1, .steps = 2, .optimizer = Optimizer::kSgd, .rate = 1e-12};
+    options.start_by = start;
+    PrivacyPlan plan = test::without_noise(plan_clip(Adjacency::kAddRemoveOne, options));
+    ASSERT_EQ(plan.events.back().count, 2);
+    std::get<PoissonGaussianEvent>(plan.events.back().mechanism).sigma = 0;
+    auto oracle = test::oracle_over(rows, std::sqrt(2.0), plan, 1, Adjacency::kAddRemoveOne);
+    const auto fit = fit_clip(oracle, plan, options);
+    ASSERT_TRUE(fit.ok()) << fit.error().message;
+    EXPECT_TRUE(oracle.complete());
+    EXPECT_EQ(fit->rows, 600);
+    EXPECT_LT((fit->image_mean - rows.leftCols(4).colwise().mean().transpose()).norm(), 1e-4);
+    EXPECT_LT((fit->text_mean - rows.rightCols(3).colwise().mean().transpose()).norm(), 1e-4);
+
+    options.method = start;
+    options.start_by.reset();
+    const PrivacyPlan sums{{plan.events.begin(), plan.events.end() - 1}};
+    auto again = test::oracle_over(rows, std::sqrt(2.0), sums, 1, Adjacency::kAddRemoveOne);
+    const auto alone = fit_clip(again, sums, options);
+    ASSERT_TRUE(alone.ok());
+    EXPECT_LT((fit->image_weights - alone->image_weights.normalized() * std::sqrt(2.0)).norm(), 1e-3);
+    EXPECT_LT((fit->text_weights - alone->text_weights.normalized() * std::sqrt(2.0)).norm(), 1e-3);
+  }
+}
+
+// Three tenths of mu^2 go to the start, by the central limit theorem that the division rests on.
+TEST(ClipTraining, TheStartHasItsShareOfTheBudget) {
+  for (const double epsilon : {0.5, 3.0, 20.0}) {
+    ClipOptions options{.method = ClipMethod::kPair, .dim = 2};
+    options.x_columns = 2;
+    options.start_by = ClipMethod::kWhitened;
+    follow_budget(options, *Epsilon::of(epsilon), *Delta::of(1e-6));
+    const auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-6));
+    ASSERT_TRUE(plan.ok());
+    double squares = 0;
+    for (std::size_t i = 0; i + 1 < plan->events.size(); ++i) squares += std::pow(mu_of(plan->events[i]), 2);
+    EXPECT_NEAR(std::sqrt(squares / 0.3) / gaussian_mu(*Epsilon::of(epsilon), *Delta::of(1e-6)), 1, 0.15) << epsilon;
+  }
+}
+
 TEST(ClipTraining, RefusesWhatItCannotDo) {
   const RowsShape shape{4, {}, {1, 20}, Adjacency::kAddRemoveOne};
   const auto refused = [&](auto change, const char* word) {
@@ -351,6 +404,7 @@ TEST(ClipTraining, RefusesWhatItCannotDo) {
   refused([](ClipOptions& o) { o.training.rate = -1; }, "--lr");
   refused([](ClipOptions& o) { o.training.temperature = 0; }, "--temperature");
   refused([](ClipOptions& o) { o.training.steps = 1000000000; }, "fewer steps");
+  refused([](ClipOptions& o) { o.start_by = ClipMethod::kPair; }, "--start");
   refused(
       [](ClipOptions& o) {
         o.method = ClipMethod::kPair;

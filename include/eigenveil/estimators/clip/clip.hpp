@@ -55,6 +55,9 @@ struct ClipOptions {
 
   ClipTraining training = {};  ///< batch, pair
   LinearHeads start = {};      ///< of the training: public or released; empty: random. Classes: G2 is r x (K - 1)
+  std::optional<ClipMethod> start_by =
+      {};                     ///< cross or whitened, asked first, of the same plan: the start is its heads
+  double start_weight = 0.1;  ///< root of its mu^2, relative to 1 / sigma of a batch
 };
 
 struct ClipResult {
@@ -62,13 +65,13 @@ struct ClipResult {
   Vector image_mean;
   Matrix text_weights;  ///< r x d2
   Vector text_mean;
-  double rows;  ///< public, or a released count; 0: not released (batch, pair)
+  double rows;  ///< public, or a released count; 0: not released (batch, pair without start_by)
 };
 
 Status check(const RowsShape& shape, const ClipOptions& options);
 
-/// Sets what depends on the budget: the less noise, the further a sweep may go.
-void follow_budget(ClipOptions& options, Epsilon epsilon);
+/// Sets what depends on the budget: the less noise, the further a sweep may go; start_by gets three tenths of mu^2.
+void follow_budget(ClipOptions& options, Epsilon epsilon, Delta delta);
 
 /// How many directions of a public basis are worth their noise.
 std::size_t public_directions(Epsilon epsilon);

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "eigenveil/base/result.hpp"
+
+namespace eigenveil {
+
+/// What the headers of a folder of PNG and JPEG files say.
+struct ImageFolder {
+  std::size_t height = 0;  ///< of every image
+  std::size_t width = 0;
+  bool colour = false;  ///< of some image: three channels, or a palette
+};
+
+/// Nothing if the path is no folder with files named .png, .jpg or .jpeg. Reads the header of every file, and refuses
+/// folders whose images differ in size.
+Result<std::optional<ImageFolder>> image_folder(const std::string& path);
+
+}  // namespace eigenveil

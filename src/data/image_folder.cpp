@@ -1,0 +1,126 @@
+#include "eigenveil/data/image_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <utility>
+
+#include "array.hpp"
+#include "eigenveil/base/parallel.hpp"
+#include "format.hpp"
+#include "image_file.hpp"
+#include "selection.hpp"
+
+namespace eigenveil::data {
+namespace {
+
+/// An image a row.
+class ImageFiles final : public ArrayReader {
+ public:
+  ImageFiles(std::vector<std::string> files, const ImageHeader& shape, bool colour, int threads)
+      : files_(std::move(files)), shape_(shape), colour_(colour), threads_(threads) {}
+
+  std::size_t rows_at_once(std::size_t most) const override {
+    return std::max(most, 4 * static_cast<std::size_t>(threads_));
+  }
+  Status read(std::size_t rows, const std::vector<std::size_t>& columns, double* out) override {
+    std::mutex mutex;
+    std::size_t first_bad = rows;
+    Status failure;
+    Tickets tickets(rows);
+    on_threads(std::min(threads_, static_cast<int>(rows)), [&] {
+      std::vector<double> pixels(shape_.height * shape_.width * (colour_ ? 3 : 1));
+      for (auto row = tickets.next(); row; row = tickets.next()) {
+        auto status = read_image(files_[done_ + *row], shape_.height, shape_.width, colour_, pixels.data());
+        if (status.ok()) {
+          double* to = out + *row * columns.size();
+          for (const std::size_t column : columns) *to++ = pixels[column];
+          continue;
+        }
+        const std::lock_guard lock(mutex);
+        if (*row < first_bad) failure = std::move(status);
+        first_bad = std::min(first_bad, *row);
+      }
+    });
+    done_ += rows;
+    return failure;
+  }
+  Status skip(std::size_t rows) override {
+    done_ += rows;
+    return {};
+  }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(files_.size()); }
+
+ private:
+  std::vector<std::string> files_;
+  ImageHeader shape_;
+  bool colour_;
+  int threads_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> image_files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code failure;
+  bool images = false;
+  for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
+    if (at->path().filename().string().starts_with('.')) continue;
+    files.push_back(at->path().string());
+    images = images || is_image_name(files.back());
+  }
+  if (failure) return bad_input(fmt::format("{}: this folder cannot be read: {}", folder, failure.message()));
+  if (!images) return std::vector<std::string>();
+  std::sort(files.begin(), files.end());  // by bytes
+  for (const std::string& file : files)
+    if (!is_image_name(file))
+      return bad_input(
+          fmt::format("{}: is not named .png, .jpg or .jpeg, but lies in a folder of images; take it away", file));
+  return files;
+}
+
+Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vector<std::string> files,
+                                               const SourceOptions& options) {
+  const auto shape = image_header(files.front());
+  if (!shape) return shape.error();
+  const ArrayShape size{files.size(), shape->height * shape->width * (options.colour ? 3 : 1)};
+  if (size.columns > kMostColumns)
+    return bad_input(fmt::format("{}: is {}x{} in three colours; an image has at most {} values here: scale it down",
+                                 files.front(), shape->height, shape->width, kMostColumns));
+  SourceOptions whole = options;
+  whole.share = {};
+  auto source = array_source(
+      path, size, std::make_unique<ImageFiles>(std::move(files), *shape, options.colour, std::max(1, options.threads)),
+      whole);
+  if (!source.ok() || options.share.count == 1) return source;
+  return share_of(*std::move(source), options.share);
+}
+
+}  // namespace eigenveil::data
+
+namespace eigenveil {
+
+Result<std::optional<ImageFolder>> image_folder(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return std::optional<ImageFolder>();
+  const auto files = data::image_files_in(path);
+  if (!files) return files.error();
+  std::optional<ImageFolder> folder;
+  for (const std::string& file : *files) {
+    const auto header = data::image_header(file);
+    if (!header) return header.error();
+    if (!folder) folder = {header->height, header->width, false};
+    if (header->height != folder->height || header->width != folder->width)
+      return bad_input(
+          fmt::format("{}: is {}x{} (height x width), but {} is {}x{}: all images of a folder must have "
+                      "the same size; scale them first",
+                      file, header->height, header->width, files->front(), folder->height, folder->width));
+    folder->colour = folder->colour || header->colour;
+  }
+  return folder;
+}
+
+}  // namespace eigenveil
