@@ -233,7 +233,8 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Batch& data, 
     if (!noisy) return stopped(job, run, noisy.error());
     next = state;
     descent.step(next.parameters, next.descent, noisy->value().col(0));
-    if (!next.parameters.allFinite()) return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
+    if (!next.parameters.allFinite())
+      return stopped(job, run, bad_input("the parameters overflow; lower --lr or --clip"));
     std::swap(state, next);
     // On disk before the next gradient is taken at these parameters.
     if (run.folder && (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps))
