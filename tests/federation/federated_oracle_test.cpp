@@ -251,6 +251,11 @@ TEST(FederatedJournal, AnswersInsteadOfTheSites) {
     first = **charged->oracle->ask("one", Gram{}, 0.5);
     ASSERT_TRUE(charged->oracle->ask("two", SquaredNorms{}, 0.5).ok());
   }
+  {
+    const auto journal = federation::AnswerLog::open(options.journal + "/totals.bin");
+    ASSERT_TRUE(journal.ok() && journal->size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(journal->read(i)->answer.narrow()) << "8 bytes are enough here";
+  }
   // No site dials any more: everything comes from the journal, bit for bit.
   auto again = charge_over(options, plan);
   ASSERT_TRUE(again.ok()) << again.error().message;
