@@ -227,8 +227,10 @@ int run(int argc, char** argv) {
     const std::string head = fmt::format(
         "# Zero-shot accuracy of private heads\n\n`bench_clip --runs {0}`: mean of {0} runs on the test images, "
         "columns "
-        "are epsilon, delta = 1 / (2 n), replace-one, everything paid for in one certified plan. `scatter` images, "
-        "`hash` texts of prompted class names, 500 directions (800 from epsilon 5) of 4000 generated public images. "
+        "are epsilon, delta = 1 / (2 n), replace-one (batch: add-remove-one), everything paid for in one certified "
+        "plan. "
+        "`scatter` images, `hash` texts of prompted class names, 500 directions (800 from epsilon 5, 200 for batch) of "
+        "4000 generated public images. "
         "Settings depend on the budget alone and are the same for both data sets.\n\n",
         given["--runs"]);
     const std::string note =
