@@ -53,6 +53,7 @@ std::vector<Real> ends(mpfr_prec_t digits, bool up) {
   std::vector<Real> result = sums(towards);
   for (Real& end : result) mpfr_div(end.get(), end.get(), total.get(), towards);
   mpfr_set_ui(result.back().get(), 1, MPFR_RNDN);
+  mpfr_free_cache();  // MPFR's constants, which would outlive this thread
   return result;
 }
 
