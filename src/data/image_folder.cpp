@@ -112,13 +112,12 @@ Result<std::optional<ImageFolder>> image_folder(const std::string& path) {
   for (const std::string& file : *files) {
     const auto header = data::image_header(file);
     if (!header) return header.error();
-    if (!folder) folder = {header->height, header->width, false};
+    if (!folder) folder = {header->height, header->width};
     if (header->height != folder->height || header->width != folder->width)
       return bad_input(
           fmt::format("{}: is {}x{} (height x width), but {} is {}x{}: all images of a folder must have "
                       "the same size; scale them first",
                       file, header->height, header->width, files->front(), folder->height, folder->width));
-    folder->colour = folder->colour || header->colour;
   }
   return folder;
 }

@@ -153,7 +153,8 @@ class CaptionView final : public View {
   std::size_t done_ = 0;
 };
 
-// The files know their shape. A module gets three channels if some file is in colour, or else one; unless it refuses.
+// The files know their shape. A module gets three channels, or one if it refuses them. Which of them must not depend on
+// the images: one in colour among many would then change how all others are encoded.
 Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
                                         const EncoderChoices& choices) {
   if (choices.image_shape && *choices.image_shape != std::pair{folder.height, folder.width})
@@ -167,10 +168,10 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
   };
   if (!choices.image_encoder.starts_with("torchscript:")) return make(1);
   if (choices.channels) return make(*choices.channels);
-  auto first = make(folder.colour ? 3 : 1);
-  if (first) return first;
-  auto second = make(folder.colour ? 1 : 3);
-  return second ? second : first;
+  auto coloured = make(3);
+  if (coloured) return coloured;
+  auto grey = make(1);
+  return grey ? grey : coloured;
 }
 
 }  // namespace

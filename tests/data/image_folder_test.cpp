@@ -133,11 +133,9 @@ TEST_F(ImageFolderTest, TheFolderSaysItsShape) {
   EXPECT_FALSE(image_folder(folder())->has_value());
   EXPECT_FALSE(image_folder(dir_.file("nothing"))->has_value());
   write("a.png", png_of(kHeight, kWidth, noise(kPixels)));
-  EXPECT_FALSE((*image_folder(folder()))->colour);
   write("b.jpg", jpeg_of(kHeight, kWidth, noise(kPixels * 3), JCS_RGB));
   const auto found = *image_folder(folder());
   EXPECT_EQ(std::pair(found->height, found->width), std::pair(std::size_t{kHeight}, std::size_t{kWidth}));
-  EXPECT_TRUE(found->colour);
   const std::string other = write("c.png", png_of(2, 3, noise(6)));
   EXPECT_THAT(image_folder(folder()).error().message, AllOf(HasSubstr(other + ": is 2x3"), HasSubstr("a.png is 5x7")));
   const auto table = read_table(folder());

@@ -11,7 +11,6 @@ namespace eigenveil {
 struct ImageFolder {
   std::size_t height = 0;  ///< of every image
   std::size_t width = 0;
-  bool colour = false;  ///< of some image: three channels, or a palette
 };
 
 /// Nothing if the path is no folder with files named .png, .jpg or .jpeg. Reads the header of every file, and refuses
