@@ -284,7 +284,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     const auto& head = message.answer();
     if (!message.has_answer() || head.study() != ask.study() || head.number() != ask.number() ||
         head.rows() != shape.rows || head.columns() != shape.columns || head.symmetric() != shape.symmetric ||
-        head.shift() != shape.shift || head.entries() != shape.entries || (head.narrow() && !ask.narrow()))
+        head.shift() != shape.shift || head.entries() != shape.entries || head.narrow() != ask.narrow())
       return lose_for(name, site,
                       bad_input(fmt::format("it sent something else than the answer to '{}'", ask.label())));
     const bool narrow = head.narrow();

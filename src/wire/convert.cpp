@@ -317,9 +317,11 @@ void append_integers(const Int128* first, std::size_t count, bool narrow, std::s
   const std::size_t before = bytes.size();
   const std::size_t each = integer_bytes(narrow);
   bytes.resize(before + each * count);
-  if (!narrow) std::memcpy(bytes.data() + before, first, each * count);
+  char* to = bytes.data() + before;
   if (narrow)
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(bytes.data() + before + each * i, first + i, each);
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(to + each * i, first + i, each);
+  else
+    std::memcpy(to, first, each * count);
 }
 
 void add_integers(const std::string& bytes, bool narrow, Int128* total) {

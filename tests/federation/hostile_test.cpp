@@ -462,6 +462,8 @@ TEST(HostileSites, AreLeftOutAndTheStudyGoesOn) {
   right.mutable_answer()->set_shift(GaussianMechanism::noise_for(moved, kHardlyAnyNoise)->shift);
   auto wrong_shape = right;
   wrong_shape.mutable_answer()->set_entries(4);
+  auto wrong_width = right;
+  wrong_width.mutable_answer()->set_narrow(true);
   wire::v1::FromSite garbage;
   garbage.mutable_part()->set_values("not sixteen bytes");
   wire::v1::FromSite too_much;
@@ -472,7 +474,8 @@ TEST(HostileSites, AreLeftOutAndTheStudyGoesOn) {
     std::vector<wire::v1::FromSite> replies;
   };
   for (const Case& one :
-       {Case{"something else than the answer", 1, {wrong_shape}}, Case{"something else", 1, {garbage}},
+       {Case{"something else than the answer", 1, {wrong_shape}},
+        Case{"something else than the answer", 1, {wrong_width}}, Case{"something else", 1, {garbage}},
         Case{"does not fit", 1, {right, garbage}}, Case{"does not fit", 1, {right, too_much}},
         Case{"did not answer", 1, {}}, Case{"did not answer the proposal", 9, {}}}) {
     SCOPED_TRACE(one.words);
