@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/tls_probe.hpp"
 #include "wire.grpc.pb.h"
@@ -18,19 +19,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Stream = grpc::ClientReaderWriter<wire::v2::FromSite, wire::v2::ToSite>;
 
-constexpr const char* kDataTrouble = "its data could not be used; the site's own terminal says why";
-
-// What the coordinator may hear of a refusal: nothing that depends on rows, and no figures of the ledger.
-std::string told(const Error& error, bool about_proposal) {
-  if (error.code == ErrorCode::kInternal) return "something failed at the site; its own terminal says what";
-  if (about_proposal) return error.message;
-  return error.code == ErrorCode::kBudgetRefused ? "its budget or its person does not allow this study" : kDataTrouble;
-}
-
-wire::v2::FromSite refusal(const std::string& reason, ErrorCode code) {
+// What the coordinator may hear: about what it said itself, why; about everything else one sentence and one code.
+wire::v2::FromSite refusal(const Error& error, bool about_coordinator) {
+  const bool tell = about_coordinator && error.code != ErrorCode::kInternal;
   wire::v2::FromSite message;
-  message.mutable_refusal()->set_reason(reason);
-  message.mutable_refusal()->set_code(static_cast<std::uint32_t>(code));
+  message.mutable_refusal()->set_reason(tell ? error.message : kCannotTakePart);
+  message.mutable_refusal()->set_code(static_cast<std::uint32_t>(tell ? error.code : ErrorCode::kBudgetRefused));
   return message;
 }
 
@@ -38,7 +32,7 @@ std::shared_ptr<grpc::Channel> dial(const SiteConfig& config) {
   grpc::SslCredentialsOptions tls{config.identity.authority, config.identity.key, config.identity.certificate};
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride(config.coordinator_name);
-  arguments.SetMaxReceiveMessageSize(kLargestAsk);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(std::min<std::uint64_t>(config.limits.message, kLargestAsk)));
   tune(arguments);
   return grpc::CreateCustomChannel(config.coordinator, grpc::SslCredentials(tls), arguments);
 }
@@ -77,12 +71,13 @@ class Connection {
         if (!study_) return refuse(bad_input("the coordinator asked before it proposed"), true);
         return reply(message.ask());
       case wire::v2::ToSite::kRefusal:
-        why_ = bad_input("the coordinator said: " + message.refusal().reason());
+        why_ = bad_input("the coordinator said: " + printable(message.refusal().reason()));
         return End::kRefused;
       case wire::v2::ToSite::kFinish:
         if (study_) {
           study_->finish();
-          options_.say(fmt::format("Study {} is finished: {} answers were given.", study_->study(), study_->answers()));
+          options_.say(fmt::format("Study {} is finished: {} asks were answered.", study_text(study_->study()),
+                                   study_->answers()));
           study_.reset();
         }
         return End::kFinished;
@@ -92,26 +87,34 @@ class Connection {
     return refuse(bad_input("the coordinator said something that this site does not know"), true);
   }
 
-  std::optional<End> consider(const wire::v2::Proposal& proposal) {
-    if (!study_ || study_->study() != proposal.study()) {
+  std::optional<End> consider(const wire::v2::SignedProposal& message) {
+    const auto proposed = Proposed::read(message, config_);
+    if (!proposed) return refuse(proposed.error(), true);
+    if (!study_ || study_->study() != proposed->proposal.study()) {
       study_.reset();
-      if (const auto fits = check_proposal(proposal, config_); !fits) return refuse(fits.error(), true);
-      auto opened = SiteStudy::open(config_, proposal, options_.approve, observer_);
+      if (const auto fits = check_proposal(proposed->proposal, config_, now()); !fits) return refuse(fits.error(), true);
+      auto opened = SiteStudy::open(config_, *proposed, options_.approve, observer_);
       if (!opened) return refuse(opened.error(), false);
       study_ = *std::move(opened);
-      options_.say(fmt::format("Study {} ({}): accepted and charged to '{}'.", study_->study(), proposal.purpose(),
-                               config_.dataset));
+      options_.say(fmt::format("Study {} ({}): accepted and charged to '{}'.", study_text(study_->study()),
+                               printable(proposed->proposal.purpose()), config_.dataset));
+    } else if (!study_->is(*proposed)) {
+      return refuse(bad_input("it has the number of another study that was begun here"), true);
     }
-    wire::v2::FromSite message;
-    *message.mutable_accept() = study_->accept();
-    return stream_.Write(message) ? std::nullopt : std::optional(End::kLost);
+    wire::v2::FromSite reply;
+    *reply.mutable_accept() = study_->accept();
+    if (!stream_.Write(reply, grpc::WriteOptions().set_buffer_hint())) return End::kLost;
+    *reply.mutable_standing() = study_->standing();
+    return stream_.Write(reply) ? std::nullopt : std::optional(End::kLost);
   }
 
-  std::optional<End> reply(const wire::v2::Ask& ask) {
+  std::optional<End> reply(const std::string& ask) {
+    const auto asked = Clock::now();
     const std::size_t before = study_->answers();
-    observer_.step("answering: " + ask.label());
+    observer_.step("answering");
     const auto stored = study_->answer(ask);
-    if (!stored) return refuse(stored.error(), stored.error().code != ErrorCode::kInternal);
+    if (!stored) return refuse(stored.error(), true);
+    wait_for_quantum(asked);
     wire::v2::FromSite message;
     *message.mutable_answer() = stored->answer;
     // Goes out with the first part, if there is one.
@@ -122,13 +125,26 @@ class Connection {
       return stream_.Write(message) ? Status() : Status(internal_error("the connection was lost"));
     });
     if (!sent) return End::kLost;
-    if (study_->answers() > before) options_.say(fmt::format("Answered {}: {}.", ask.number(), ask.label()));
+    if (study_->answers() > before)
+      options_.say(fmt::format("Answered {}: {}.", stored->ask.number(), printable(stored->ask.label())));
+    // While the others answer.
+    if (const auto moved = study_->move_on(); !moved) return refuse(moved.error(), false);
     return std::nullopt;
   }
 
-  std::optional<End> refuse(const Error& error, bool about_proposal) {
+  // How long an answer took says something about the rows; in how many quanta it came says little.
+  void wait_for_quantum(Clock::time_point asked) const {
+    if (config_.quantum_ms == 0) return;
+    const std::chrono::milliseconds quantum(config_.quantum_ms);
+    const auto quanta = (Clock::now() - asked) / quantum + 1;
+    std::this_thread::sleep_until(asked + quanta * quantum);
+  }
+
+  static std::int64_t now() { return std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()); }
+
+  std::optional<End> refuse(const Error& error, bool about_coordinator) {
     why_ = error;
-    stream_.Write(refusal(told(error, about_proposal), error.code));
+    stream_.Write(refusal(error, about_coordinator));
     study_.reset();
     return End::kRefused;
   }
@@ -165,7 +181,11 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       } else {
         context.TryCancel();
       }
-      stream->Finish();
+      const grpc::Status closed = stream->Finish();
+      if (closed.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+        options.say("Refused: " + other_version(1));
+        if (options.once) return bad_input(other_version(1));
+      }
       if (end == Connection::End::kRefused) {
         options.say("Refused: " + connection.why().message);
         if (options.once) return connection.why();

@@ -193,35 +193,6 @@ Result<Recentring> from_wire(const wire::v2::Recenter& message) {
   return Recentring{std::move(mean), *radius, {}};
 }
 
-wire::v2::Plan to_wire(const PrivacyPlan& plan) {
-  wire::v2::Plan message;
-  for (const PrivacyEvent& event : plan.events) {
-    auto* to = message.add_events();
-    to->set_label(event.label);
-    to->set_count(event.count);
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) to->set_gaussian_mu(gaussian->mu);
-    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) to->set_pure_epsilon(pure->epsilon);
-  }
-  return message;
-}
-
-Result<PrivacyPlan> from_wire(const wire::v2::Plan& message) {
-  PrivacyPlan plan;
-  if (message.events_size() == 0 || message.events_size() > 100000)
-    return malformed("a plan of no events, or too many");
-  for (const auto& from : message.events()) {
-    PrivacyEvent event{from.label(), GaussianEvent{from.gaussian_mu()}, from.count()};
-    if (from.mechanism_case() == wire::v2::Event::kPureEpsilon)
-      event.mechanism = PureEvent{from.pure_epsilon()};
-    else if (from.mechanism_case() != wire::v2::Event::kGaussianMu)
-      return malformed("an event of no known mechanism");
-    if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
-    if (std::isinf(from.gaussian_mu())) return malformed("an event without noise");
-    plan.events.push_back(std::move(event));
-  }
-  return plan;
-}
-
 wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
   wire::v2::Rows message;
   for (const ColumnSpec& spec : opened.map.specs()) {

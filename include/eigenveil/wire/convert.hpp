@@ -1,7 +1,6 @@
 #pragma once
 
 #include "eigenveil/job/rows.hpp"
-#include "eigenveil/privacy/event.hpp"
 #include "eigenveil/query/filtered.hpp"
 #include "wire.pb.h"
 
@@ -17,7 +16,6 @@ wire::v2::NormExceedance to_wire(const NormExceedance& query);
 wire::v2::FilteredApply to_wire(const FilteredApply& query);
 wire::v2::Recenter to_wire(const Vector& mean, RowBound radius);
 wire::v2::Recenter to_wire(const LinearMap& M, RowBound radius);
-wire::v2::Plan to_wire(const PrivacyPlan& plan);
 /// How rows are read: the public options, and the columns and classes that they came to.
 wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened);
 
@@ -34,7 +32,6 @@ struct Recentring {
 /// Recentres or remaps the rows, whichever it says.
 Status recenter(BoundedRows& rows, const Recentring& to);
 Result<Recentring> from_wire(const wire::v2::Recenter& message);
-Result<PrivacyPlan> from_wire(const wire::v2::Plan& message);
 /// The options that read such rows from a file of one's own.
 Result<RowOptions> from_wire(const wire::v2::Rows& message);
 
