@@ -14,7 +14,7 @@ namespace {
 
 class FederatedRows final : public HeldRows {
  public:
-  FederatedRows(const CoordinatorOptions& options, wire::v1::Rows rows, std::size_t columns, Lattice lattice)
+  FederatedRows(const CoordinatorOptions& options, wire::v2::Rows rows, std::size_t columns, Lattice lattice)
       : options_(options), rows_(std::move(rows)), columns_(columns), lattice_(lattice) {}
 
   std::size_t columns() const override { return columns_; }
@@ -25,11 +25,11 @@ class FederatedRows final : public HeldRows {
 
  private:
   PrivacyPlan with_spares(PrivacyPlan shape) const;
-  Result<wire::v1::Proposal> proposal(const ChargeRequest& request, const PrivacyPlan& plan) const;
-  Result<std::map<std::string, wire::v1::Accept>> accepts(Sites& sites, const wire::v1::Proposal& proposal) const;
+  Result<wire::v2::Proposal> proposal(const ChargeRequest& request, const PrivacyPlan& plan) const;
+  Result<std::map<std::string, wire::v2::Accept>> accepts(Sites& sites, const wire::v2::Proposal& proposal) const;
 
   CoordinatorOptions options_;
-  wire::v1::Rows rows_;
+  wire::v2::Rows rows_;
   std::size_t columns_;
   Lattice lattice_;
 };
@@ -44,8 +44,8 @@ PrivacyPlan FederatedRows::with_spares(PrivacyPlan shape) const {
   return shape;
 }
 
-Result<wire::v1::Proposal> FederatedRows::proposal(const ChargeRequest& request, const PrivacyPlan& plan) const {
-  wire::v1::Proposal proposal;
+Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request, const PrivacyPlan& plan) const {
+  wire::v2::Proposal proposal;
   proposal.set_version(kWireVersion);
   proposal.set_study(draw_study());
   proposal.set_estimator(options_.estimator);
@@ -56,8 +56,8 @@ Result<wire::v1::Proposal> FederatedRows::proposal(const ChargeRequest& request,
   proposal.set_adjacency(std::string(name(request.privacy.adjacency)));
   proposal.set_accounting(request.privacy.accounting == Accounting::kTight ? "tight" : "zcdp");
   *proposal.mutable_plan() = to_wire(plan);
-  proposal.set_aggregation(options_.aggregation == Aggregation::kSecure ? wire::v1::Proposal::SECURE
-                                                                        : wire::v1::Proposal::LOCAL);
+  proposal.set_aggregation(options_.aggregation == Aggregation::kSecure ? wire::v2::Proposal::SECURE
+                                                                        : wire::v2::Proposal::LOCAL);
   for (const std::string& site : options_.sites) proposal.add_sites(site);
   proposal.set_tolerate(static_cast<std::uint32_t>(options_.tolerate));
   proposal.set_spare_rounds(static_cast<std::uint32_t>(options_.spare_rounds));
@@ -65,7 +65,7 @@ Result<wire::v1::Proposal> FederatedRows::proposal(const ChargeRequest& request,
   // A journal that was begun keeps its study's number.
   EIGENVEIL_TRY(make_folder(options_.journal));
   const std::string path = options_.journal + "/proposal.bin";
-  wire::v1::Proposal before;
+  wire::v2::Proposal before;
   const auto begun = load(path, before);
   if (!begun) return begun.error();
   if (!*begun) {
@@ -81,17 +81,17 @@ Result<wire::v1::Proposal> FederatedRows::proposal(const ChargeRequest& request,
   return proposal;
 }
 
-Result<std::map<std::string, wire::v1::Accept>> FederatedRows::accepts(Sites& sites,
-                                                                       const wire::v1::Proposal& proposal) const {
+Result<std::map<std::string, wire::v2::Accept>> FederatedRows::accepts(Sites& sites,
+                                                                       const wire::v2::Proposal& proposal) const {
   const auto path = [&](const std::string& name) { return options_.journal + "/accept-" + name + ".bin"; };
   // All of them are in the journal, or none counts.
-  wire::v1::Roster done;
+  wire::v2::Roster done;
   const auto decided = load(options_.journal + "/roster.bin", done);
   if (!decided) return decided.error();
-  std::map<std::string, wire::v1::Accept> known;
+  std::map<std::string, wire::v2::Accept> known;
   if (*decided)
     for (const std::string& name : options_.sites) {
-      wire::v1::Accept accept;
+      wire::v2::Accept accept;
       const auto found = load(path(name), accept);
       if (!found) return found.error();
       if (*found) known[name] = accept;
@@ -110,7 +110,7 @@ Result<std::map<std::string, wire::v1::Accept>> FederatedRows::accepts(Sites& si
     return Error{code, fmt::format("{} of {} sites take part, where {} are needed{}", accepted.size(),
                                    options_.sites.size(), least, reasons)};
   }
-  wire::v1::Roster roster;
+  wire::v2::Roster roster;
   roster.set_study(proposal.study());
   if (secure)
     for (const auto& [name, accept] : accepted) *roster.add_keys() = accept.mask_key();

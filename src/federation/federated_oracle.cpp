@@ -11,8 +11,8 @@ namespace eigenveil::federation {
 namespace {
 
 // The same question, whoever is asked and however often.
-bool same_question(wire::v1::Ask a, wire::v1::Ask b) {
-  for (wire::v1::Ask* ask : {&a, &b}) {
+bool same_question(wire::v2::Ask a, wire::v2::Ask b) {
+  for (wire::v2::Ask* ask : {&a, &b}) {
     ask->clear_among();
     ask->clear_repeats();
     ask->clear_number();
@@ -111,7 +111,7 @@ Error FederatedOracle::too_few(const std::string& label) const {
 
 // The total that the journal has for an ask; or the ask itself as it must be sent, if it was sent again for fewer
 // sites. What this process wrote itself is not read again.
-Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v1::Ask& ask, const AnswerShape& shape) {
+Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v2::Ask& ask, const AnswerShape& shape) {
   while (!durable_.valid() && replayed_ < journal_.size()) {
     const auto kept = journal_.read(replayed_++);
     if (!kept) return kept.error();
@@ -136,7 +136,7 @@ Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v
 }
 
 // On disk while the sites work on the next ask; until then they would be asked for this one again, and have it.
-Status FederatedOracle::write(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
+Status FederatedOracle::write(const wire::v2::Ask& ask, const wire::v2::Answer& answer,
                               const std::vector<Int128>& values) {
   constexpr std::size_t kSmall = 1U << 16;  // of others no further copy is made
   EIGENVEIL_TRY(written());
@@ -163,7 +163,7 @@ Status FederatedOracle::written() {
 
 // An ask is a function of the totals before it, so it need not be written before it is sent: a coordinator that
 // starts again sends the same one, under the same number. Only who is left for a spare round is not.
-Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const AnswerShape& shape) {
+Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const AnswerShape& shape) {
   ask.set_study(study_.proposal.study());
   const bool masked = options_.aggregation == Aggregation::kSecure && (ask.has_sum() || ask.has_product());
   auto known = from_journal(ask, shape);
@@ -186,7 +186,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
     active_ = total.from;
     tell_lost();
     if (everyone || (!masked && enough(active_.size(), masked))) {
-      wire::v1::Answer answer;
+      wire::v2::Answer answer;
       answer.set_number(ask.number());
       answer.set_entries(total.values.size());
       answer.set_narrow(ask.narrow());
@@ -204,7 +204,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
   }
 }
 
-Result<Released<Matrix>> FederatedOracle::gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved,
+Result<Released<Matrix>> FederatedOracle::gaussian(wire::v2::Ask ask, const PrivateSum& empty, Sensitivity moved,
                                                    double unit) {
   int shift = 0;
   double noisiest = 0;
@@ -228,7 +228,7 @@ Result<Released<Matrix>> FederatedOracle::gaussian(wire::v1::Ask ask, const Priv
       NoisySum::received({empty.layout, empty.rows, empty.columns, *std::move(values)}, shift), unit * stands_for());
 }
 
-Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& ask, std::size_t points,
+Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v2::Ask& ask, std::size_t points,
                                                          std::int64_t target) {
   EIGENVEIL_TRY(meter_.admit(ask.label(), PureEvent{ask.epsilon()}));
   const auto values = perform(ask, {static_cast<std::uint32_t>(points), 1, false, 0, points});
@@ -237,7 +237,7 @@ Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& as
 }
 
 Result<Released<Matrix>> FederatedOracle::ask(const std::string& label, const SumQuery& query, double mu) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(label);
   *ask.mutable_sum() = to_wire(query);
   ask.set_mu(mu);
@@ -247,7 +247,7 @@ Result<Released<Matrix>> FederatedOracle::ask(const std::string& label, const Su
 
 Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& label, const NormExceedance& query,
                                                              std::int64_t target, double epsilon) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(label);
   *ask.mutable_exceedance() = to_wire(query);
   ask.set_epsilon(epsilon);
@@ -257,7 +257,7 @@ Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& 
 Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, const std::string& product,
                                                      const FilteredApply& query, std::int64_t target, double epsilon,
                                                      double mu) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(search);
   *ask.mutable_search() = to_wire(query);
   ask.set_epsilon(epsilon);
@@ -280,7 +280,7 @@ Result<Released<Matrix>> FederatedOracle::ask_model(const std::string&, const Mo
 }
 
 Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label("recentre");
   *ask.mutable_recenter() = to_wire(mean, radius);
   const auto done = perform(ask, {});
@@ -290,7 +290,7 @@ Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
 }
 
 Status FederatedOracle::remap(const LinearMap& M, RowBound radius) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label("map rows");
   *ask.mutable_recenter() = to_wire(M, radius);
   const auto done = perform(ask, {});

@@ -16,7 +16,7 @@ namespace eigenveil::federation {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Stream = grpc::ClientReaderWriter<wire::v1::FromSite, wire::v1::ToSite>;
+using Stream = grpc::ClientReaderWriter<wire::v2::FromSite, wire::v2::ToSite>;
 
 constexpr const char* kDataTrouble = "its data could not be used; the site's own terminal says why";
 
@@ -27,8 +27,8 @@ std::string told(const Error& error, bool about_proposal) {
   return error.code == ErrorCode::kBudgetRefused ? "its budget or its person does not allow this study" : kDataTrouble;
 }
 
-wire::v1::FromSite refusal(const std::string& reason, ErrorCode code) {
-  wire::v1::FromSite message;
+wire::v2::FromSite refusal(const std::string& reason, ErrorCode code) {
+  wire::v2::FromSite message;
   message.mutable_refusal()->set_reason(reason);
   message.mutable_refusal()->set_code(static_cast<std::uint32_t>(code));
   return message;
@@ -53,11 +53,11 @@ class Connection {
   enum class End { kLost, kFinished, kRefused };
 
   End run() {
-    wire::v1::FromSite hello;
+    wire::v2::FromSite hello;
     hello.mutable_hello()->set_version(kWireVersion);
     hello.mutable_hello()->set_software("eigenveil");
     if (!stream_.Write(hello)) return End::kLost;
-    for (wire::v1::ToSite message; stream_.Read(&message);)
+    for (wire::v2::ToSite message; stream_.Read(&message);)
       if (const auto end = react(message)) return *end;
     return End::kLost;
   }
@@ -65,34 +65,34 @@ class Connection {
   const Error& why() const { return *why_; }
 
  private:
-  std::optional<End> react(const wire::v1::ToSite& message) {
+  std::optional<End> react(const wire::v2::ToSite& message) {
     switch (message.kind_case()) {
-      case wire::v1::ToSite::kProposal:
+      case wire::v2::ToSite::kProposal:
         return consider(message.proposal());
-      case wire::v1::ToSite::kRoster:
+      case wire::v2::ToSite::kRoster:
         if (!study_) return refuse(bad_input("the coordinator introduced sites before a study"), true);
         if (const auto met = study_->meet(message.roster()); !met) return refuse(met.error(), true);
         return std::nullopt;
-      case wire::v1::ToSite::kAsk:
+      case wire::v2::ToSite::kAsk:
         if (!study_) return refuse(bad_input("the coordinator asked before it proposed"), true);
         return reply(message.ask());
-      case wire::v1::ToSite::kRefusal:
+      case wire::v2::ToSite::kRefusal:
         why_ = bad_input("the coordinator said: " + message.refusal().reason());
         return End::kRefused;
-      case wire::v1::ToSite::kFinish:
+      case wire::v2::ToSite::kFinish:
         if (study_) {
           study_->finish();
           options_.say(fmt::format("Study {} is finished: {} answers were given.", study_->study(), study_->answers()));
           study_.reset();
         }
         return End::kFinished;
-      case wire::v1::ToSite::KIND_NOT_SET:
+      case wire::v2::ToSite::KIND_NOT_SET:
         break;
     }
     return refuse(bad_input("the coordinator said something that this site does not know"), true);
   }
 
-  std::optional<End> consider(const wire::v1::Proposal& proposal) {
+  std::optional<End> consider(const wire::v2::Proposal& proposal) {
     if (!study_ || study_->study() != proposal.study()) {
       study_.reset();
       if (const auto fits = check_proposal(proposal, config_); !fits) return refuse(fits.error(), true);
@@ -102,17 +102,17 @@ class Connection {
       options_.say(fmt::format("Study {} ({}): accepted and charged to '{}'.", study_->study(), proposal.purpose(),
                                config_.dataset));
     }
-    wire::v1::FromSite message;
+    wire::v2::FromSite message;
     *message.mutable_accept() = study_->accept();
     return stream_.Write(message) ? std::nullopt : std::optional(End::kLost);
   }
 
-  std::optional<End> reply(const wire::v1::Ask& ask) {
+  std::optional<End> reply(const wire::v2::Ask& ask) {
     const std::size_t before = study_->answers();
     observer_.step("answering: " + ask.label());
     const auto stored = study_->answer(ask);
     if (!stored) return refuse(stored.error(), stored.error().code != ErrorCode::kInternal);
-    wire::v1::FromSite message;
+    wire::v2::FromSite message;
     *message.mutable_answer() = stored->answer;
     // Goes out with the first part, if there is one.
     const auto together = stored->answer.entries() > 0 ? grpc::WriteOptions().set_buffer_hint() : grpc::WriteOptions();
@@ -146,7 +146,7 @@ class Connection {
 Status serve(const SiteConfig& config, const ServeOptions& options, Observer& observer) {
   omp_set_num_threads(1);  // sums have threads of their own; what is left is too small for more
   const auto channel = dial(config);
-  const auto stub = wire::v1::Coordinator::NewStub(channel);
+  const auto stub = wire::v2::Coordinator::NewStub(channel);
   std::unique_ptr<SiteStudy> study;
   std::string said;
   auto last_contact = Clock::now();
@@ -161,7 +161,7 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       stream->WritesDone();
       if (end != Connection::End::kLost) {
         // What was written is delivered before the stream ends.
-        for (wire::v1::ToSite rest; stream->Read(&rest);) continue;
+        for (wire::v2::ToSite rest; stream->Read(&rest);) continue;
       } else {
         context.TryCancel();
       }

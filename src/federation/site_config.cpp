@@ -129,7 +129,7 @@ Status check_noise(const PrivacyPlan& plan, double least) {
 }
 
 // The spare rounds are the last event; what comes before is asked in order.
-Status split_spares(const wire::v1::Proposal& proposal, Accepted& accepted) {
+Status split_spares(const wire::v2::Proposal& proposal, Accepted& accepted) {
   accepted.asked = accepted.plan;
   if (proposal.spare_rounds() == 0) return {};
   const PrivacyEvent spare = accepted.plan.events.back();
@@ -142,15 +142,15 @@ Status split_spares(const wire::v1::Proposal& proposal, Accepted& accepted) {
   return {};
 }
 
-Status check_sites(const wire::v1::Proposal& proposal, const std::string& own) {
+Status check_sites(const wire::v2::Proposal& proposal, const std::string& own) {
   std::vector<std::string> sites(proposal.sites().begin(), proposal.sites().end());
   std::sort(sites.begin(), sites.end());
   if (sites.empty() || sites.size() > 4096 || std::adjacent_find(sites.begin(), sites.end()) != sites.end())
     return bad_input("its list of sites has none, too many, or one twice");
   if (!std::binary_search(sites.begin(), sites.end(), own))
     return bad_input(fmt::format("its list of sites does not have this one, '{}'", own));
-  const bool secure = proposal.aggregation() == wire::v1::Proposal::SECURE;
-  if (!secure && proposal.aggregation() != wire::v1::Proposal::LOCAL) return bad_input("its aggregation is not known");
+  const bool secure = proposal.aggregation() == wire::v2::Proposal::SECURE;
+  if (!secure && proposal.aggregation() != wire::v2::Proposal::LOCAL) return bad_input("its aggregation is not known");
   if (!secure && (proposal.tolerate() != 0 || proposal.spare_rounds() != 0))
     return bad_input("only secure aggregation has spare rounds");
   if (secure && proposal.tolerate() + 2 > sites.size())
@@ -227,7 +227,7 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   return config;
 }
 
-Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteConfig& config) {
+Result<Accepted> check_proposal(const wire::v2::Proposal& proposal, const SiteConfig& config) {
   if (proposal.version() != kWireVersion)
     return bad_input(
         fmt::format("it speaks version {} of the protocol, this site version {}: use the same release of "
@@ -274,7 +274,7 @@ Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteCo
   return accepted;
 }
 
-std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepted, const SiteConfig& config) {
+std::string in_words(const wire::v2::Proposal& proposal, const Accepted& accepted, const SiteConfig& config) {
   std::string words =
       fmt::format("Study {}, proposed by '{}': {}\n", proposal.study(), config.coordinator_name, proposal.purpose());
   words += fmt::format("  Sites      {}\n", fmt::join(proposal.sites(), ", "));
@@ -292,7 +292,7 @@ std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepte
   }
   words += fmt::format("  Costs      epsilon {:g} at delta {:g} ({}), charged to data set '{}'\n", proposal.epsilon(),
                        proposal.delta(), name(accepted.adjacency), config.dataset);
-  if (proposal.aggregation() == wire::v1::Proposal::SECURE)
+  if (proposal.aggregation() == wire::v2::Proposal::SECURE)
     words += fmt::format(
         "  Secrecy    answers are masked: the coordinator learns only totals over all sites. Each site adds 1/{} of "
         "the "

@@ -50,7 +50,7 @@ Result<MaskPair> keys_in(const std::string& folder) {
 
 // `begun`: the state folder knows the study. One that only the ledger knows has lost its answers, and others in their
 // place would be a second set of answers for one charge.
-Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v1::Proposal& proposal,
+Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v2::Proposal& proposal,
                                          const Accepted& accepted, bool begun) {
   if (config.without_ledger) return reserve_without_ledger(accepted.plan);
   auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
@@ -69,17 +69,17 @@ Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v
   return ledger->reserve_once(config.dataset, accepted.adjacency, accepted.plan, purpose);
 }
 
-bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }
+bool gaussian(const wire::v2::Ask& ask) { return ask.has_sum() || ask.has_product(); }
 
 }  // namespace
 
-Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const wire::v1::Proposal& proposal,
+Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const wire::v2::Proposal& proposal,
                                                    const Approve& approve, Observer& observer) {
   auto accepted = check_proposal(proposal, config);
   if (!accepted) return accepted.error();
   const std::string folder = folder_of(config, proposal.study());
   if (const auto ended = how_it_ended(folder)) return *ended;
-  wire::v1::Proposal before;
+  wire::v2::Proposal before;
   const auto begun = load(folder + "/proposal.bin", before);
   if (!begun) return begun.error();
   if (*begun && !same(before, proposal)) return bad_input("it has the number of another study that was begun here");
@@ -113,7 +113,7 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
   return study;
 }
 
-SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
+SiteStudy::SiteStudy(const SiteConfig& config, wire::v2::Proposal proposal, Accepted accepted, BoundedRows rows,
                      std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log)
     : config_(config),
       proposal_(std::move(proposal)),
@@ -145,12 +145,12 @@ Status SiteStudy::replay() {
   return {};
 }
 
-wire::v1::Accept SiteStudy::accept() const {
-  wire::v1::Accept accept;
+wire::v2::Accept SiteStudy::accept() const {
+  wire::v2::Accept accept;
   accept.set_study(study());
   if (accepted_.adjacency == Adjacency::kReplaceOne) accept.set_rows(rows_.rows());
   accept.set_columns(static_cast<std::uint32_t>(rows_.columns()));
-  if (proposal_.aggregation() != wire::v1::Proposal::SECURE) return accept;
+  if (proposal_.aggregation() != wire::v2::Proposal::SECURE) return accept;
   const Identity& own = config_.identity;
   auto* key = accept.mutable_mask_key();
   key->set_site(own.name);
@@ -161,7 +161,7 @@ wire::v1::Accept SiteStudy::accept() const {
   return accept;
 }
 
-Status SiteStudy::meet(const wire::v1::Roster& roster) {
+Status SiteStudy::meet(const wire::v2::Roster& roster) {
   if (ended_) return *ended_;
   masks_.clear();
   for (const auto& key : roster.keys()) {
@@ -190,18 +190,18 @@ Error SiteStudy::end(const Error& why) {
   return *ended_;
 }
 
-Status SiteStudy::check_number(const wire::v1::Ask& ask) const {
+Status SiteStudy::check_number(const wire::v2::Ask& ask) const {
   if (ask.study() != study()) return bad_input("the coordinator asked for another study");
   if (ask.number() == answers() + 1) return {};
   return bad_input(fmt::format("the coordinator asked number {} where {} was due", ask.number(), answers() + 1));
 }
 
-Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
+Status SiteStudy::admit_repeat(const wire::v2::Ask& ask) {
   if (ask.repeats() > answers() || !gaussian(ask))
     return bad_input("the coordinator repeats an answer that was never asked for");
   const auto failed = log_.read(ask.repeats() - 1);
   if (!failed) return failed.error();
-  wire::v1::Ask first = failed->ask;
+  wire::v2::Ask first = failed->ask;
   first.set_number(ask.number());
   first.set_repeats(ask.repeats());
   *first.mutable_among() = ask.among();
@@ -212,7 +212,7 @@ Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
   return {};
 }
 
-Status SiteStudy::admit(const wire::v1::Ask& ask) {
+Status SiteStudy::admit(const wire::v2::Ask& ask) {
   if (ask.has_recenter()) return {};
   if (ask.repeats() != 0) return admit_repeat(ask);
   const auto admitted = gaussian(ask) ? meter_.admit(ask.label(), GaussianEvent{ask.mu()})
@@ -222,12 +222,12 @@ Status SiteStudy::admit(const wire::v1::Ask& ask) {
 }
 
 Result<NoisySum> SiteStudy::noisy(PrivateSum sum, Sensitivity moved, double mu) {
-  const bool secure = proposal_.aggregation() == wire::v1::Proposal::SECURE;
+  const bool secure = proposal_.aggregation() == wire::v2::Proposal::SECURE;
   const auto shares = secure ? static_cast<std::size_t>(proposal_.sites_size()) - proposal_.tolerate() : 1;
   return GaussianMechanism::add_noise(std::move(sum), moved, mu, shares, random_);
 }
 
-Result<PrivateCounts> SiteStudy::counts_for(const wire::v1::Ask& ask) {
+Result<PrivateCounts> SiteStudy::counts_for(const wire::v2::Ask& ask) {
   if (ask.has_exceedance()) {
     const auto query = from_wire(ask.exceedance());
     if (!query) return query.error();
@@ -244,7 +244,7 @@ Result<PrivateCounts> SiteStudy::counts_for(const wire::v1::Ask& ask) {
   return cells_->above;
 }
 
-Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer) {
+Result<std::vector<Int128>> SiteStudy::values_for(const wire::v2::Ask& ask, wire::v2::Answer& answer) {
   const auto fill = [&](Result<NoisySum> noisy) -> Result<std::vector<Int128>> {
     if (!noisy) return noisy.error();
     answer.set_rows(static_cast<std::uint32_t>(noisy->rows()));
@@ -255,7 +255,7 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
   };
   const Lattice& lattice = rows_.lattice();
   switch (ask.kind_case()) {
-    case wire::v1::Ask::kSum: {
+    case wire::v2::Ask::kSum: {
       const auto query = from_wire(ask.sum());
       if (!query) return query.error();
       EIGENVEIL_TRY(validate(*query, rows_, accepted_.adjacency));
@@ -263,8 +263,8 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
       if (!sum) return sum.error();
       return fill(noisy(*std::move(sum), sensitivity(*query, lattice, accepted_.adjacency), ask.mu()));
     }
-    case wire::v1::Ask::kExceedance:
-    case wire::v1::Ask::kSearch: {
+    case wire::v2::Ask::kExceedance:
+    case wire::v2::Ask::kSearch: {
       const auto counts = counts_for(ask);
       if (!counts) return counts.error();
       const auto cells = NoisyHistogram::release(*counts, accepted_.adjacency, ask.epsilon(), random_);
@@ -273,7 +273,7 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
       answer.set_columns(1);
       return std::vector<Int128>((*cells)->begin(), (*cells)->end());
     }
-    case wire::v1::Ask::kProduct: {
+    case wire::v2::Ask::kProduct: {
       const auto query = from_wire(ask.product());
       if (!query) return query.error();
       EIGENVEIL_TRY(validate(*query, rows_));
@@ -287,20 +287,20 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
       cells_.reset();
       return fill(noisy(std::move(sum), sensitivity(*query, ask.chosen(), lattice, accepted_.adjacency), ask.mu()));
     }
-    case wire::v1::Ask::kRecenter: {
+    case wire::v2::Ask::kRecenter: {
       const auto recentring = from_wire(ask.recenter());
       if (!recentring) return recentring.error();
       EIGENVEIL_TRY(recenter(rows_, *recentring));
       return std::vector<Int128>();
     }
-    case wire::v1::Ask::KIND_NOT_SET:
+    case wire::v2::Ask::KIND_NOT_SET:
       break;
   }
   return bad_input("the coordinator asked something that this site does not know");
 }
 
-Status SiteStudy::mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const {
-  if (proposal_.aggregation() != wire::v1::Proposal::SECURE || !gaussian(ask)) return {};
+Status SiteStudy::mask(const wire::v2::Ask& ask, std::vector<Int128>& values) const {
+  if (proposal_.aggregation() != wire::v2::Proposal::SECURE || !gaussian(ask)) return {};
   std::vector<std::string> among(ask.among().begin(), ask.among().end());
   std::sort(among.begin(), among.end());
   const bool twice = std::adjacent_find(among.begin(), among.end()) != among.end();
@@ -319,7 +319,7 @@ Status SiteStudy::mask(const wire::v1::Ask& ask, std::vector<Int128>& values) co
   return {};
 }
 
-Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
+Result<Stored> SiteStudy::answer(const wire::v2::Ask& ask) {
   if (ended_) return *ended_;
   if (ask.number() >= 1 && ask.number() <= answers()) {
     auto stored = log_.read(ask.number() - 1);
@@ -333,7 +333,7 @@ Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
     if (const auto begun = reservation_->begin_answering(); !begun) return begun.error();
     answering_ = true;
   }
-  wire::v1::Answer answer;
+  wire::v2::Answer answer;
   answer.set_study(study());
   answer.set_number(ask.number());
   auto values = values_for(ask, answer);

@@ -15,11 +15,11 @@
 
 namespace eigenveil::federation {
 
-using SiteStream = grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>;
+using SiteStream = grpc::ServerReaderWriter<wire::v2::ToSite, wire::v2::FromSite>;
 using Lock = std::unique_lock<std::mutex>;
 
 /// One thread a connection (`Join`), one that asks; everything they share is under `mutex_`.
-class Sites::Service final : public wire::v1::Coordinator::Service {
+class Sites::Service final : public wire::v2::Coordinator::Service {
  public:
   explicit Service(Options options) : options_(std::move(options)) {
     for (const std::string& name : options_.names) sites_[name];
@@ -57,7 +57,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
 
   grpc::Status Join(grpc::ServerContext* context, SiteStream* stream) override {
     const std::string name = peer_of(*context);
-    wire::v1::FromSite hello;
+    wire::v2::FromSite hello;
     if (!stream->Read(&hello)) return grpc::Status::OK;
     if (!sites_.contains(name))
       return turn_away(*stream, fmt::format("'{}' is not one of the sites of this study", name));
@@ -81,8 +81,8 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
-  std::map<std::string, wire::v1::Accept> propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                  std::map<std::string, wire::v1::Accept> known) {
+  std::map<std::string, wire::v2::Accept> propose(const wire::v2::Proposal& proposal, std::size_t columns,
+                                                  std::map<std::string, wire::v2::Accept> known) {
     Lock lock(mutex_);
     for (auto& [name, accept] : known) sites_[name].accept = accept;
     proposal_ = proposal;
@@ -98,7 +98,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
         if (changed_.wait_for(lock, std::chrono::seconds(5)) == std::cv_status::timeout && !decided()) say_missing();
       }
     }
-    std::map<std::string, wire::v1::Accept> accepts;
+    std::map<std::string, wire::v2::Accept> accepts;
     for (auto& [name, site] : sites_) {
       if (site.accept && !site.lost)
         accepts[name] = *site.accept;
@@ -108,13 +108,13 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return accepts;
   }
 
-  void introduce(const wire::v1::Roster& roster) {
+  void introduce(const wire::v2::Roster& roster) {
     const Lock lock(mutex_);
     roster_ = roster;
     changed_.notify_all();
   }
 
-  Total ask(const wire::v1::Ask& ask, const AnswerShape& shape) {
+  Total ask(const wire::v2::Ask& ask, const AnswerShape& shape) {
     Lock lock(mutex_);
     ask_ = ask;
     shape_ = shape;
@@ -156,7 +156,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
 
  private:
   struct Site {
-    std::optional<wire::v1::Accept> accept;
+    std::optional<wire::v2::Accept> accept;
     std::optional<Error> lost;
     grpc::ServerContext* context = nullptr;  // of its connection
   };
@@ -167,7 +167,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   }
 
   static grpc::Status turn_away(SiteStream& stream, const std::string& reason) {
-    wire::v1::ToSite message;
+    wire::v2::ToSite message;
     message.mutable_refusal()->set_reason(reason);
     stream.Write(message);
     return grpc::Status::OK;
@@ -202,10 +202,10 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   void converse(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     if (!settle_proposal(name, site, context, stream)) return;
     Lock lock(mutex_);
-    if (proposal_->aggregation() == wire::v1::Proposal::SECURE) {
+    if (proposal_->aggregation() == wire::v2::Proposal::SECURE) {
       if (!wait(lock, context, [&] { return roster_ || finished_ || site.lost; })) return;
       if (roster_) {
-        wire::v1::ToSite message;
+        wire::v2::ToSite message;
         *message.mutable_roster() = *roster_;
         lock.unlock();
         if (!stream.Write(message)) return;
@@ -218,7 +218,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     };
     for (;;) {
       if (!wait(lock, context, [&] { return due() || finished_ || site.lost; })) return;
-      wire::v1::ToSite message;
+      wire::v2::ToSite message;
       if (site.lost) {
         message.mutable_refusal()->set_reason("the study goes on without this site: " + site.lost->message);
         lock.unlock();
@@ -229,7 +229,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
         message.mutable_finish()->set_study(proposal_->study());
         lock.unlock();
         stream.Write(message);
-        wire::v1::FromSite rest;
+        wire::v2::FromSite rest;
         while (stream.Read(&rest)) continue;  // until the site hangs up
         return;
       }
@@ -244,10 +244,10 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   bool settle_proposal(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     Lock lock(mutex_);
     if (!wait(lock, context, [&] { return proposal_.has_value(); })) return false;
-    wire::v1::ToSite message;
+    wire::v2::ToSite message;
     *message.mutable_proposal() = *proposal_;
     lock.unlock();
-    wire::v1::FromSite reply;
+    wire::v2::FromSite reply;
     if (!stream.Write(message) || !stream.Read(&reply)) return false;
     lock.lock();
     if (reply.has_refusal()) {
@@ -264,7 +264,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return true;
   }
 
-  static Error said_no(const wire::v1::Refusal& refusal) {
+  static Error said_no(const wire::v2::Refusal& refusal) {
     const bool budget = refusal.code() == static_cast<std::uint32_t>(ErrorCode::kBudgetRefused);
     return Error{budget ? ErrorCode::kBudgetRefused : ErrorCode::kBadInput, "it refused: " + refusal.reason()};
   }
@@ -276,9 +276,9 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   }
 
   // One answer at a time is read, so that there is one copy beside the total; of the others, a first part.
-  bool receive(const std::string& name, Site& site, const wire::v1::Ask& ask, const AnswerShape& shape,
+  bool receive(const std::string& name, Site& site, const wire::v2::Ask& ask, const AnswerShape& shape,
                SiteStream& stream) {
-    wire::v1::FromSite message;
+    wire::v2::FromSite message;
     if (!stream.Read(&message)) return false;
     if (message.has_refusal()) return lose_for(name, site, said_no(message.refusal()));
     const auto& head = message.answer();
@@ -316,10 +316,10 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Site> sites_;  // its keys never change
-  std::optional<wire::v1::Proposal> proposal_;
+  std::optional<wire::v2::Proposal> proposal_;
   std::size_t columns_ = 0;
-  std::optional<wire::v1::Roster> roster_;
-  std::optional<wire::v1::Ask> ask_;
+  std::optional<wire::v2::Roster> roster_;
+  std::optional<wire::v2::Ask> ask_;
   AnswerShape shape_;
   Total total_;
   bool finished_ = false;
@@ -338,12 +338,12 @@ Result<std::unique_ptr<Sites>> Sites::listen(Options options) {
 }
 
 int Sites::port() const { return service_->port(); }
-std::map<std::string, wire::v1::Accept> Sites::propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                       std::map<std::string, wire::v1::Accept> known) {
+std::map<std::string, wire::v2::Accept> Sites::propose(const wire::v2::Proposal& proposal, std::size_t columns,
+                                                       std::map<std::string, wire::v2::Accept> known) {
   return service_->propose(proposal, columns, std::move(known));
 }
-void Sites::introduce(const wire::v1::Roster& roster) { service_->introduce(roster); }
-Total Sites::ask(const wire::v1::Ask& ask, const AnswerShape& shape) { return service_->ask(ask, shape); }
+void Sites::introduce(const wire::v2::Roster& roster) { service_->introduce(roster); }
+Total Sites::ask(const wire::v2::Ask& ask, const AnswerShape& shape) { return service_->ask(ask, shape); }
 void Sites::finish() { service_->finish(); }
 std::map<std::string, Error> Sites::lost() const { return service_->lost(); }
 

@@ -172,7 +172,7 @@ Result<Stored> AnswerLog::read(std::size_t index) const {
   return stored;
 }
 
-Result<Stored> AnswerLog::append(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
+Result<Stored> AnswerLog::append(const wire::v2::Ask& ask, const wire::v2::Answer& answer,
                                  const std::vector<Int128>& values) {
   const std::uint64_t at = starts_.back();
   const std::string messages = framed(ask) + framed(answer);

@@ -50,7 +50,7 @@ class Hostile : public ::testing::Test {
       column->set_lower(-4);
       column->set_upper(4);
     }
-    proposal_.mutable_rows()->set_center(wire::v1::Rows::CENTER_RANGE);
+    proposal_.mutable_rows()->set_center(wire::v2::Rows::CENTER_RANGE);
     *proposal_.mutable_plan() = to_wire(
         PrivacyPlan{{{"gram", GaussianEvent{kMu}, 1}, {"norms", PureEvent{0.5}, 1}, {"apply", GaussianEvent{kMu}, 2}}});
     proposal_.set_epsilon(10);
@@ -66,8 +66,8 @@ class Hostile : public ::testing::Test {
         config_, proposal_, [](const std::string&) { return true; }, silent);
   }
 
-  wire::v1::Ask ask(std::uint32_t number, const std::string& label) const {
-    wire::v1::Ask ask;
+  wire::v2::Ask ask(std::uint32_t number, const std::string& label) const {
+    wire::v2::Ask ask;
     ask.set_study(proposal_.study());
     ask.set_number(number);
     ask.set_label(label);
@@ -91,7 +91,7 @@ class Hostile : public ::testing::Test {
   std::size_t reservations() const { return Ledger::open(config_.ledger)->show("rows")->reservations.size(); }
 
   /// The ask is refused with these words, and so is everything after it, now and after a restart.
-  void expect_end(SiteStudy& study, const wire::v1::Ask& bad, const wire::v1::Ask& good, const std::string& words) {
+  void expect_end(SiteStudy& study, const wire::v2::Ask& bad, const wire::v2::Ask& good, const std::string& words) {
     const auto refused = study.answer(bad);
     ASSERT_FALSE(refused.ok()) << words;
     EXPECT_THAT(refused.error().message, HasSubstr(words));
@@ -104,7 +104,7 @@ class Hostile : public ::testing::Test {
 
   test::TempDir folder_;
   SiteConfig config_;
-  wire::v1::Proposal proposal_;
+  wire::v2::Proposal proposal_;
 };
 
 std::string integers(const Stored& stored) {
@@ -192,8 +192,8 @@ TEST_F(Hostile, ALargeDeltaDoesNotHideALargeEpsilon) {
 TEST_F(Hostile, EveryAskThatIsNotInThePlanEndsTheStudy) {
   struct Case {
     std::string words;
-    wire::v1::Ask bad;
-    std::vector<wire::v1::Ask> before;
+    wire::v2::Ask bad;
+    std::vector<wire::v2::Ask> before;
   };
   std::vector<Case> cases;
   const auto gram = ask(1, "gram");
@@ -235,7 +235,7 @@ TEST_F(Hostile, EveryAskThatIsNotInThePlanEndsTheStudy) {
   bad = ask(4, "apply");
   bad.set_repeats(3);
   cases.push_back({"a spare round that is not in the plan", bad, {gram, norms, apply}});
-  wire::v1::Ask recenter;
+  wire::v2::Ask recenter;
   recenter.set_study(proposal_.study());
   recenter.set_number(1);
   *recenter.mutable_recenter() = to_wire(Vector::Constant(2, 1.0), *RowBound::of(3));
@@ -277,13 +277,13 @@ TEST_F(Hostile, AnotherPlanUnderAStudysNumberIsRefused) {
 class HostileSecure : public Hostile {
  protected:
   HostileSecure() {
-    proposal_.set_aggregation(wire::v1::Proposal::SECURE);
+    proposal_.set_aggregation(wire::v2::Proposal::SECURE);
     proposal_.set_tolerate(1);
   }
-  wire::v1::MaskKey key_of(std::size_t site, const std::string& study) {
+  wire::v2::MaskKey key_of(std::size_t site, const std::string& study) {
     const auto identity = Certificates::shared().identity(Certificates::site(site));
     const MaskPair pair = MaskPair::draw();
-    wire::v1::MaskKey key;
+    wire::v2::MaskKey key;
     key.set_site(identity.name);
     key.set_x25519(pair.open);
     key.set_certificate(identity.certificate);
@@ -297,7 +297,7 @@ class HostileSecure : public Hostile {
     ASSERT_TRUE(
         Ledger::open(config_.ledger)->create({.name = "rows", .limit = {{*Epsilon::of(20), *Delta::of(1e-6)}}}).ok());
   }
-  wire::v1::Ask among(std::vector<std::string> sites) const {
+  wire::v2::Ask among(std::vector<std::string> sites) const {
     auto ask = Hostile::ask(1, "gram");
     *ask.mutable_among() = {sites.begin(), sites.end()};
     return ask;
@@ -310,7 +310,7 @@ TEST_F(HostileSecure, NoSiteAnswersForATotalOfTooFew) {
     start_anew(fresh);
     auto study = open();
     ASSERT_TRUE(study.ok()) << study.error().message;
-    wire::v1::Roster roster;
+    wire::v2::Roster roster;
     for (std::size_t i : {1, 2}) *roster.add_keys() = key_of(i, proposal_.study());
     ASSERT_TRUE((*study)->meet(roster).ok());
     const auto refused = (*study)->answer(among(sites));
@@ -332,7 +332,7 @@ TEST_F(HostileSecure, AKeyThatItsSiteDidNotSignForThisStudyIsRefused) {
     start_anew(fresh);
     auto study = open();
     ASSERT_TRUE(study.ok()) << study.error().message;
-    wire::v1::Roster roster;
+    wire::v2::Roster roster;
     *roster.add_keys() = bad;
     EXPECT_FALSE((*study)->meet(roster).ok());
     EXPECT_FALSE((*study)->answer(among({"site-0", "site-1"})).ok());
@@ -340,9 +340,9 @@ TEST_F(HostileSecure, AKeyThatItsSiteDidNotSignForThisStudyIsRefused) {
 }
 
 /// A coordinator that sends what it is given, one message after each message of the site.
-class Script final : public wire::v1::Coordinator::Service {
+class Script final : public wire::v2::Coordinator::Service {
  public:
-  explicit Script(std::vector<wire::v1::ToSite> messages) : messages_(std::move(messages)) {
+  explicit Script(std::vector<wire::v2::ToSite> messages) : messages_(std::move(messages)) {
     const auto identity = Certificates::shared().identity("coordinator");
     grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     tls.pem_root_certs = identity.authority;
@@ -354,8 +354,8 @@ class Script final : public wire::v1::Coordinator::Service {
   }
   ~Script() override { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1)); }
   grpc::Status Join(grpc::ServerContext*,
-                    grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>* stream) override {
-    wire::v1::FromSite message;
+                    grpc::ServerReaderWriter<wire::v2::ToSite, wire::v2::FromSite>* stream) override {
+    wire::v2::FromSite message;
     for (const auto& next : messages_) {
       if (!stream->Read(&message)) return grpc::Status::OK;
       heard.push_back(message);
@@ -365,10 +365,10 @@ class Script final : public wire::v1::Coordinator::Service {
     return grpc::Status::OK;
   }
   int port = 0;
-  std::vector<wire::v1::FromSite> heard;
+  std::vector<wire::v2::FromSite> heard;
 
  private:
-  std::vector<wire::v1::ToSite> messages_;
+  std::vector<wire::v2::ToSite> messages_;
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -394,9 +394,9 @@ class RealSite : public Hostile {
 };
 
 TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
-  wire::v1::ToSite proposal;
+  wire::v2::ToSite proposal;
   *proposal.mutable_proposal() = proposal_;
-  wire::v1::ToSite bad;
+  wire::v2::ToSite bad;
   *bad.mutable_ask() = ask(1, "gram");
   bad.mutable_ask()->set_mu(1e6);
   Script script({proposal, bad});
@@ -408,7 +408,7 @@ TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
 }
 
 TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
-  wire::v1::ToSite proposal;
+  wire::v2::ToSite proposal;
   *proposal.mutable_proposal() = proposal_;
   proposal.mutable_proposal()->set_version(7);
   Script script({proposal});
@@ -419,20 +419,20 @@ TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
 }
 
 /// A site that says hello and accepts, and then what it is given.
-void misbehave(int port, std::uint32_t version, const std::vector<wire::v1::FromSite>& replies, std::string& heard) {
+void misbehave(int port, std::uint32_t version, const std::vector<wire::v2::FromSite>& replies, std::string& heard) {
   const auto identity = Certificates::shared().identity("site-7");
   grpc::ChannelArguments arguments;
   arguments.SetSslTargetNameOverride("coordinator");
-  const auto stub = wire::v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+  const auto stub = wire::v2::Coordinator::NewStub(grpc::CreateCustomChannel(
       fmt::format("127.0.0.1:{}", port), grpc::SslCredentials({identity.authority, identity.key, identity.certificate}),
       arguments));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(15));
   const auto stream = stub->Join(&context);
-  wire::v1::FromSite message;
+  wire::v2::FromSite message;
   message.mutable_hello()->set_version(version);
   stream->Write(message);
-  wire::v1::ToSite from;
+  wire::v2::ToSite from;
   while (stream->Read(&from)) {
     if (from.has_refusal()) heard = from.refusal().reason();
     if (from.has_proposal()) {
@@ -442,7 +442,7 @@ void misbehave(int port, std::uint32_t version, const std::vector<wire::v1::From
       stream->Write(message);
     }
     if (from.has_ask())
-      for (wire::v1::FromSite reply : replies) {
+      for (wire::v2::FromSite reply : replies) {
         if (reply.has_answer()) reply.mutable_answer()->set_study(from.ask().study());
         stream->Write(reply);
       }
@@ -451,7 +451,7 @@ void misbehave(int port, std::uint32_t version, const std::vector<wire::v1::From
 }
 
 TEST(HostileSites, AreLeftOutAndTheStudyGoesOn) {
-  wire::v1::FromSite right;
+  wire::v2::FromSite right;
   right.mutable_answer()->set_number(1);
   right.mutable_answer()->set_rows(2);
   right.mutable_answer()->set_columns(2);
@@ -464,14 +464,14 @@ TEST(HostileSites, AreLeftOutAndTheStudyGoesOn) {
   wrong_shape.mutable_answer()->set_entries(4);
   auto wrong_width = right;
   wrong_width.mutable_answer()->set_narrow(true);
-  wire::v1::FromSite garbage;
+  wire::v2::FromSite garbage;
   garbage.mutable_part()->set_values("not sixteen bytes");
-  wire::v1::FromSite too_much;
+  wire::v2::FromSite too_much;
   too_much.mutable_part()->set_values(std::string(64, 'x'));
   struct Case {
     const char* words;
     std::uint32_t version;
-    std::vector<wire::v1::FromSite> replies;
+    std::vector<wire::v2::FromSite> replies;
   };
   for (const Case& one :
        {Case{"something else than the answer", 1, {wrong_shape}},

@@ -201,7 +201,7 @@ TEST_F(TlsProbe, SaysTheSameOfAGrpcServer) {
     grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     options.pem_root_certs = read_file(path(trusted + "/ca.crt"));
     options.pem_key_cert_pairs.push_back({read_file(path(name + ".key")), read_file(path(name + ".crt"))});
-    static wire::v1::Coordinator::Service service;
+    static wire::v2::Coordinator::Service service;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(options), &port);
     builder.RegisterService(&service);

@@ -115,12 +115,12 @@ void convert(const Message& message, Tally& tally) {
   check(*result);
 }
 
-void exercise(const wire::v1::ToSite& message, Tally& tally) {
+void exercise(const wire::v2::ToSite& message, Tally& tally) {
   if (message.has_proposal()) {
     convert(message.proposal().rows(), tally);
     convert(message.proposal().plan(), tally);
   }
-  const wire::v1::Ask& ask = message.ask();
+  const wire::v2::Ask& ask = message.ask();
   if (ask.has_sum()) convert(ask.sum(), tally);
   if (ask.has_exceedance()) convert(ask.exceedance(), tally);
   if (ask.has_search()) convert(ask.search(), tally);
@@ -128,7 +128,7 @@ void exercise(const wire::v1::ToSite& message, Tally& tally) {
   if (ask.has_recenter()) convert(ask.recenter(), tally);
 }
 
-void exercise(const wire::v1::FromSite& message, Tally& tally) {
+void exercise(const wire::v2::FromSite& message, Tally& tally) {
   if (!message.has_part()) return;
   for (const bool narrow : {false, true}) {
     std::vector<Int128> total(message.part().values().size() / integer_bytes(narrow));  // as a receiver must have
@@ -188,7 +188,7 @@ Tally fuzz(const std::vector<test::Example>& examples) {
 TEST(WireFuzz, UndamagedExamplesAreAccepted) {
   for (const test::Example& example : test::to_site_examples()) {
     Tally tally;
-    exercise(test::from_text<wire::v1::ToSite>(example.text), tally);
+    exercise(test::from_text<wire::v2::ToSite>(example.text), tally);
     const std::string name = example.name;
     int expected = name.starts_with("to-ask") || name == "to-proposal-free" ? 1 : 0;
     if (name == "to-proposal-secure" || name == "to-proposal-local") expected = 2;  // rows and plan
@@ -197,13 +197,13 @@ TEST(WireFuzz, UndamagedExamplesAreAccepted) {
 }
 
 TEST(WireFuzz, DamagedMessagesToASiteAreRefusedOrKeepThePromises) {
-  const Tally tally = fuzz<wire::v1::ToSite>(test::to_site_examples());
+  const Tally tally = fuzz<wire::v2::ToSite>(test::to_site_examples());
   EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 10)) << "the damage is so great that nothing is tested";
   EXPECT_GT(tally.accepted, static_cast<int>(kMutations / 20));
 }
 
 TEST(WireFuzz, DamagedMessagesFromASiteAreRefusedOrKeepThePromises) {
-  const Tally tally = fuzz<wire::v1::FromSite>(test::from_site_examples());
+  const Tally tally = fuzz<wire::v2::FromSite>(test::from_site_examples());
   EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 10));
   EXPECT_GT(tally.accepted, static_cast<int>(kMutations / 50));
 }

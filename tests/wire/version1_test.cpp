@@ -40,10 +40,10 @@ void compare_with_golden(const std::vector<Example>& examples) {
   }
 }
 
-TEST(Version1, EveryMessageToASiteReadsAsItWasWritten) { compare_with_golden<wire::v1::ToSite>(to_site_examples()); }
+TEST(Version1, EveryMessageToASiteReadsAsItWasWritten) { compare_with_golden<wire::v2::ToSite>(to_site_examples()); }
 
 TEST(Version1, EveryMessageFromASiteReadsAsItWasWritten) {
-  compare_with_golden<wire::v1::FromSite>(from_site_examples());
+  compare_with_golden<wire::v2::FromSite>(from_site_examples());
 }
 
 void collect(const Message& message, std::set<std::string>& seen) {
@@ -63,9 +63,9 @@ void collect(const Message& message, std::set<std::string>& seen) {
 
 TEST(Version1, EveryFieldAndChoiceHasAnExample) {
   std::set<std::string> seen;
-  for (const Example& example : to_site_examples()) collect(from_text<wire::v1::ToSite>(example.text), seen);
-  for (const Example& example : from_site_examples()) collect(from_text<wire::v1::FromSite>(example.text), seen);
-  const auto* file = wire::v1::ToSite::descriptor()->file();
+  for (const Example& example : to_site_examples()) collect(from_text<wire::v2::ToSite>(example.text), seen);
+  for (const Example& example : from_site_examples()) collect(from_text<wire::v2::FromSite>(example.text), seen);
+  const auto* file = wire::v2::ToSite::descriptor()->file();
   for (int m = 0; m < file->message_type_count(); ++m) {
     const auto* type = file->message_type(m);
     for (int f = 0; f < type->field_count(); ++f)
@@ -81,7 +81,7 @@ TEST(Version1, EveryFieldAndChoiceHasAnExample) {
 }
 
 TEST(Version1, TheServiceKeepsItsName) {
-  const auto* service = wire::v1::ToSite::descriptor()->file()->FindServiceByName("Coordinator");
+  const auto* service = wire::v2::ToSite::descriptor()->file()->FindServiceByName("Coordinator");
   ASSERT_NE(service, nullptr);
   ASSERT_NE(service->FindMethodByName("Join"), nullptr);
   EXPECT_EQ(service->FindMethodByName("Join")->full_name(), "eigenveil.wire.v1.Coordinator.Join");

@@ -14,12 +14,12 @@ namespace eigenveil::federation {
 class FederatedOracle final : public Oracle {
  public:
   struct Study {
-    wire::v1::Proposal proposal;
+    wire::v2::Proposal proposal;
     PrivacyPlan plan;  ///< without spare rounds
     Lattice lattice;
     std::size_t columns;
     Adjacency adjacency;
-    std::map<std::string, wire::v1::Accept> accepts;
+    std::map<std::string, wire::v2::Accept> accepts;
   };
   /// `told` is what the release says of the sites; who was lost is added to it.
   FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options, AnswerLog journal,
@@ -38,16 +38,16 @@ class FederatedOracle final : public Oracle {
   bool complete() const override { return meter_.complete(); }
 
  private:
-  Result<std::vector<Int128>> perform(wire::v1::Ask ask, const AnswerShape& shape);
-  Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
-  Result<Released<Matrix>> gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved, double unit);
-  Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
+  Result<std::vector<Int128>> perform(wire::v2::Ask ask, const AnswerShape& shape);
+  Result<std::optional<std::vector<Int128>>> from_journal(wire::v2::Ask& ask, const AnswerShape& shape);
+  Result<Released<Matrix>> gaussian(wire::v2::Ask ask, const PrivateSum& empty, Sensitivity moved, double unit);
+  Result<Released<std::size_t>> histogram(const wire::v2::Ask& ask, std::size_t points, std::int64_t target);
   std::size_t rows_of(const std::set<std::string>& sites) const;
   double stands_for() const;
   void tell_lost();
   bool enough(std::size_t sites, bool masked) const;
   Error too_few(const std::string& label) const;
-  Status write(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
+  Status write(const wire::v2::Ask& ask, const wire::v2::Answer& answer, const std::vector<Int128>& values);
   Status written();
 
   std::shared_ptr<Sites> sites_;

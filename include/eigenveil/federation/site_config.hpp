@@ -52,9 +52,9 @@ struct Accepted {
   double epsilon;  ///< certified here, not believed
   RowOptions rows;
 };
-Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteConfig& config);
+Result<Accepted> check_proposal(const wire::v2::Proposal& proposal, const SiteConfig& config);
 
 /// What a person reads before saying yes.
-std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepted, const SiteConfig& config);
+std::string in_words(const wire::v2::Proposal& proposal, const Accepted& accepted, const SiteConfig& config);
 
 }  // namespace eigenveil::federation

@@ -24,15 +24,15 @@ class SiteStudy {
  public:
   /// Checks, asks for approval, reads and bounds the rows, charges the ledger; in that order. A study that was begun
   /// before goes on, and is neither approved nor charged again.
-  static Result<std::unique_ptr<SiteStudy>> open(const SiteConfig& config, const wire::v1::Proposal& proposal,
+  static Result<std::unique_ptr<SiteStudy>> open(const SiteConfig& config, const wire::v2::Proposal& proposal,
                                                  const Approve& approve, Observer& observer);
   ~SiteStudy();
 
-  wire::v1::Accept accept() const;
+  wire::v2::Accept accept() const;
   /// The other sites' keys, each signed by its own certificate.
-  Status meet(const wire::v1::Roster& roster);
+  Status meet(const wire::v2::Roster& roster);
   /// The stored answer, computed if it was not before. After a refusal everything is refused.
-  Result<Stored> answer(const wire::v1::Ask& ask);
+  Result<Stored> answer(const wire::v2::Ask& ask);
   /// The coordinator asks no more.
   void finish();
 
@@ -40,20 +40,20 @@ class SiteStudy {
   std::size_t answers() const { return log_.size(); }
 
  private:
-  SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
+  SiteStudy(const SiteConfig& config, wire::v2::Proposal proposal, Accepted accepted, BoundedRows rows,
             std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log);
   Status replay();
-  Status check_number(const wire::v1::Ask& ask) const;
-  Status admit(const wire::v1::Ask& ask);
-  Status admit_repeat(const wire::v1::Ask& ask);
-  Result<std::vector<Int128>> values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer);
+  Status check_number(const wire::v2::Ask& ask) const;
+  Status admit(const wire::v2::Ask& ask);
+  Status admit_repeat(const wire::v2::Ask& ask);
+  Result<std::vector<Int128>> values_for(const wire::v2::Ask& ask, wire::v2::Answer& answer);
   Result<NoisySum> noisy(PrivateSum sum, Sensitivity moved, double mu);
-  Result<PrivateCounts> counts_for(const wire::v1::Ask& ask);
-  Status mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const;
+  Result<PrivateCounts> counts_for(const wire::v2::Ask& ask);
+  Status mask(const wire::v2::Ask& ask, std::vector<Int128>& values) const;
   Error end(const Error& why);
 
   SiteConfig config_;
-  wire::v1::Proposal proposal_;
+  wire::v2::Proposal proposal_;
   Accepted accepted_;
   BoundedRows rows_;
   std::unique_ptr<Reservation> reservation_;

@@ -41,13 +41,13 @@ class Sites {
   int port() const;
 
   /// Proposes a study and waits for each site's word. Refusals are in `lost`. `known`: accepted before a restart.
-  std::map<std::string, wire::v1::Accept> propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                  std::map<std::string, wire::v1::Accept> known);
-  void introduce(const wire::v1::Roster& roster);
+  std::map<std::string, wire::v2::Accept> propose(const wire::v2::Proposal& proposal, std::size_t columns,
+                                                  std::map<std::string, wire::v2::Accept> known);
+  void introduce(const wire::v2::Roster& roster);
 
   /// Asks the sites in `ask.among`, waits, and adds up; a site that does not answer, refuses or sends something else is
   /// lost for the rest of the study.
-  Total ask(const wire::v1::Ask& ask, const AnswerShape& shape);
+  Total ask(const wire::v2::Ask& ask, const AnswerShape& shape);
 
   /// Tells everyone who is there that the study is over.
   void finish();

@@ -11,8 +11,8 @@ namespace eigenveil::federation {
 
 /// One ask and its answer on disk.
 struct Stored {
-  wire::v1::Ask ask;
-  wire::v1::Answer answer;
+  wire::v2::Ask ask;
+  wire::v2::Answer answer;
   int file;                         ///< open as long as its log
   std::uint64_t offset;             ///< of the integers
   std::vector<Int128> values = {};  ///< the integers, if somebody still has them
@@ -36,7 +36,7 @@ class AnswerLog {
   Result<Stored> read(std::size_t index) const;
   /// There for whoever opens the file after a crash of this process; after one of the machine, once `sync` has
   /// returned.
-  Result<Stored> append(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
+  Result<Stored> append(const wire::v2::Ask& ask, const wire::v2::Answer& answer, const std::vector<Int128>& values);
   Status sync() const;
 
  private:
