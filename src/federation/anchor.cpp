@@ -15,10 +15,10 @@ Status check_anchor(const std::string& path, std::uint64_t generation) {
   std::uint64_t anchored = 0;
   if (!(in >> anchored)) return bad_input(fmt::format("{}: the anchor is damaged", path));
   if (generation >= anchored) return {};
-  return budget_refused(
-      fmt::format("the ledger is an older copy (change {}, where {} says {}): charges since then are forgotten. Bring the "
-                  "newer ledger back, or state what was spent, close open studies and remove the anchor",
-                  generation, path, anchored));
+  return budget_refused(fmt::format(
+      "the ledger is an older copy (change {}, where {} says {}): charges since then are forgotten. Bring the "
+      "newer ledger back, or state what was spent, close open studies and remove the anchor",
+      generation, path, anchored));
 }
 
 Status write_anchor(const std::string& path, std::uint64_t generation) {

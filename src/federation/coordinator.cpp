@@ -79,7 +79,8 @@ Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request,
     asked.events.pop_back();
   }
   const auto& sorted = rows_.class_column();
-  const auto classes = number(static_cast<std::size_t>(sorted.cuts_size() > 0 ? sorted.cuts_size() + 1 : sorted.classes_size()));
+  const auto classes =
+      number(static_cast<std::size_t>(sorted.cuts_size() > 0 ? sorted.cuts_size() + 1 : sorted.classes_size()));
   EIGENVEIL_TRY(describe(asked, number(columns_), classes, options_.questions, proposal));
   proposal.set_epsilon(request.privacy.epsilon.value());
   proposal.set_delta(request.privacy.delta.value());
@@ -107,8 +108,7 @@ Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Propos
   }
   wire::v2::SignedProposal message;
   message.set_proposal(canonical_bytes(proposal));
-  const auto signature =
-      sign(options_.identity.key, proposal_statement(hash("proposal", {message.proposal()})));
+  const auto signature = sign(options_.identity.key, proposal_statement(hash("proposal", {message.proposal()})));
   if (!signature) return signature.error();
   message.set_signature(*signature);
   message.set_certificate(options_.identity.certificate);
@@ -129,8 +129,8 @@ Result<wire::v2::Roster> FederatedRows::meet(Sites& sites, const wire::v2::Signe
     known[said.site()] = accept;
   }
   const auto accepted = sites.propose(proposal, known);
-  const std::size_t least = std::max<std::size_t>(
-      {1, options_.min_sites, options_.secure() ? options_.shares() + options_.colluders : 1});
+  const std::size_t least =
+      std::max<std::size_t>({1, options_.min_sites, options_.secure() ? options_.shares() + options_.colluders : 1});
   if (accepted.size() < least) {
     std::string reasons;
     ErrorCode code = ErrorCode::kBadInput;
@@ -171,8 +171,10 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
   told["spare_rounds"] = options_.spare_rounds;
   told["epsilon_alone"] = epsilon_alone;
   told["condition"] = fmt::format(
-      "It holds for each site's rows as long as at most {} of the {} sites tell the coordinator what they know, whoever of "
-      "the others is missing: each site adds 1/{} of the noise variance (k = {}), and a person has rows at one site only "
+      "It holds for each site's rows as long as at most {} of the {} sites tell the coordinator what they know, "
+      "whoever of "
+      "the others is missing: each site adds 1/{} of the noise variance (k = {}), and a person has rows at one site "
+      "only "
       "(m = 1). If all other sites and the coordinator join against one site, its rows have epsilon {:.4g} alone.",
       options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), epsilon_alone);
   return told;
@@ -181,8 +183,8 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
 // epsilon of the plan with mu sqrt(k): one share of the noise is all there is.
 Result<double> alone(PrivacyPlan plan, std::size_t shares, const PrivacyOptions& privacy) {
   for (PrivacyEvent& event : plan.events)
-    event.mechanism = GaussianEvent{std::get<GaussianEvent>(event.mechanism).mu.value() *
-                                    std::sqrt(static_cast<double>(shares))};
+    event.mechanism =
+        GaussianEvent{std::get<GaussianEvent>(event.mechanism).mu.value() * std::sqrt(static_cast<double>(shares))};
   return epsilon_of(plan.events, privacy.delta, privacy.accounting);
 }
 
@@ -222,9 +224,8 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
     charge.plan.events.pop_back();
   }
   charge.federation = std::make_shared<nlohmann::json>(told(agreed, *epsilon_alone));
-  auto oracle = FederatedOracle::make(
-      shared, {*proposed, *std::move(roster), charge.plan, lattice_, columns_}, options_, *std::move(journal),
-      charge.federation);
+  auto oracle = FederatedOracle::make(shared, {*proposed, *std::move(roster), charge.plan, lattice_, columns_},
+                                      options_, *std::move(journal), charge.federation);
   if (!oracle) return oracle.error();
   return ChargedOracle{std::move(charge), *std::move(oracle)};
 }
@@ -261,7 +262,8 @@ Status check(const CoordinatorOptions& options) {
   for (const std::string& name : names) {
     const auto pin = options.peers.find(name);
     if (pin == options.peers.end())
-      return usage_error(fmt::format("--peers has no key of '{}': ask the site for it (eigenveil federation show)", name));
+      return usage_error(
+          fmt::format("--peers has no key of '{}': ask the site for it (eigenveil federation show)", name));
     EIGENVEIL_TRY(check_pin(name, pin->second));
   }
   if (options.min_sites > names.size())

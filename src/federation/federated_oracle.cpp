@@ -40,9 +40,8 @@ Result<std::unique_ptr<FederatedOracle>> FederatedOracle::make(std::shared_ptr<S
   }
   const std::string proposed = hash("proposal", {study.proposal.proposal()});
   const Chain chain(proposed, hash("roster", {proposed, canonical_bytes(study.roster)}));
-  return std::unique_ptr<FederatedOracle>(new FederatedOracle(std::move(sites), std::move(study), options,
-                                                              std::move(journal), std::move(told), chain,
-                                                              std::move(rows)));
+  return std::unique_ptr<FederatedOracle>(new FederatedOracle(
+      std::move(sites), std::move(study), options, std::move(journal), std::move(told), chain, std::move(rows)));
 }
 
 FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
@@ -156,11 +155,11 @@ Status FederatedOracle::write(const ChainedAsk& asked, const Total& total, bool 
   };
   const bool small = !complete || total.values.size() <= kSmall;
   if (!small) EIGENVEIL_TRY(append(total.values));
-  durable_ = std::async(std::launch::async, [=, this, values = small && complete ? total.values
-                                                                                 : std::vector<Int128>()]() -> Status {
-    if (small) EIGENVEIL_TRY(append(values));
-    return journal_.sync();
-  });
+  durable_ = std::async(std::launch::async,
+                        [=, this, values = small && complete ? total.values : std::vector<Int128>()]() -> Status {
+                          if (small) EIGENVEIL_TRY(append(values));
+                          return journal_.sync();
+                        });
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "channel.hpp"
+#include "credentials.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/tls_probe.hpp"
@@ -29,12 +30,12 @@ wire::v2::FromSite refusal(const Error& error, bool about_coordinator) {
 }
 
 std::shared_ptr<grpc::Channel> dial(const SiteConfig& config) {
-  grpc::SslCredentialsOptions tls{config.identity.authority, config.identity.key, config.identity.certificate};
   grpc::ChannelArguments arguments;
-  arguments.SetSslTargetNameOverride(config.coordinator_name);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(std::min<std::uint64_t>(config.limits.message, kLargestAsk)));
   tune(arguments);
-  return grpc::CreateCustomChannel(config.coordinator, grpc::SslCredentials(tls), arguments);
+  return grpc::CreateCustomChannel(
+      config.coordinator, credentials_of_site(config.identity, config.coordinator_name, config.coordinator_key),
+      arguments);
 }
 
 // One connection, from Hello to its end.
@@ -71,7 +72,7 @@ class Connection {
         if (!study_) return refuse(bad_input("the coordinator asked before it proposed"), true);
         return reply(message.ask());
       case wire::v2::ToSite::kRefusal:
-        why_ = bad_input("the coordinator said: " + printable(message.refusal().reason()));
+        why_ = bad_input("the coordinator said: " + printable(message.refusal().reason(), 1000));
         return End::kRefused;
       case wire::v2::ToSite::kFinish:
         if (study_) {
@@ -92,7 +93,8 @@ class Connection {
     if (!proposed) return refuse(proposed.error(), true);
     if (!study_ || study_->study() != proposed->proposal.study()) {
       study_.reset();
-      if (const auto fits = check_proposal(proposed->proposal, config_, now()); !fits) return refuse(fits.error(), true);
+      if (const auto fits = check_proposal(proposed->proposal, config_, now()); !fits)
+        return refuse(fits.error(), true);
       auto opened = SiteStudy::open(config_, *proposed, options_.approve, observer_);
       if (!opened) return refuse(opened.error(), false);
       study_ = *std::move(opened);
@@ -196,8 +198,8 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       said.clear();
       std::this_thread::sleep_for(std::chrono::milliseconds(end == Connection::End::kLost ? 100 : 1000));
     } else {
-      const std::string why = why_no_connection(config.coordinator, config.coordinator_name, config.identity.authority,
-                                                config.identity.certificate, config.identity.key);
+      const std::string why =
+          why_no_connection(config.coordinator, config.coordinator_name, config.coordinator_key, config.identity);
       if (why != said && !why.starts_with("no fault")) options.say("Waiting for the coordinator: " + why);
       said = why;
       if (std::chrono::duration<double>(Clock::now() - last_contact).count() > options.give_up_seconds)

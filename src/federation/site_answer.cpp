@@ -57,9 +57,10 @@ Status SiteStudy::check_among(const wire::v2::Ask& ask) const {
   const auto pinned = static_cast<std::size_t>(
       std::count_if(among.begin(), among.end(), [&](const auto& site) { return config_.peers.contains(site); }));
   if (pinned >= config_.colluders + shares()) return {};
-  return bad_input(fmt::format("the coordinator asks for a total over {} sites of which this one knows {}: {} of them may "
-                               "collude, and the noise needs {} more",
-                               among.size(), pinned, config_.colluders, shares()));
+  return bad_input(
+      fmt::format("the coordinator asks for a total over {} sites of which this one knows {}: {} of them may "
+                  "collude, and the noise needs {} more",
+                  among.size(), pinned, config_.colluders, shares()));
 }
 
 Result<PrivateSum> SiteStudy::counts_for(const wire::v2::Ask& ask) {

@@ -29,8 +29,8 @@ std::string roster_hash(const std::string& proposal_hash, const std::string& ros
   return hash("roster", {proposal_hash, roster});
 }
 
-// What the ledger holds against the state folder, for ever. Keys that have moved on cannot be compared any more: the log
-// and the ledger's step tell then whether they are of one time.
+// What the ledger holds against the state folder, for ever. Keys that have moved on cannot be compared any more: the
+// log and the ledger's step tell then whether they are of one time.
 WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::string& data,
                    const std::optional<WorkRecord>& known) {
   const auto as_known = [&](const char* fact) { return known ? known->pinned.at(fact) : std::string("moved on"); };
@@ -92,8 +92,8 @@ SiteStudy::SiteStudy(Parts parts)
       data_key_(std::move(parts.data)),
       log_(std::move(parts.log)) {}
 
-// The folder comes first and the ledger last, in one transaction that inserts what is not there: whoever lost the folder
-// has other keys, and whoever has another ledger has a folder that knows more than it.
+// The folder comes first and the ledger last, in one transaction that inserts what is not there: whoever lost the
+// folder has other keys, and whoever has another ledger has a folder that knows more than it.
 Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Proposed& proposed,
                                             const Approve& approve) {
   const auto& proposal = proposed.proposal;
@@ -139,8 +139,8 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   const auto anchored = ledger->generation();
   if (!anchored) return anchored.error();
   EIGENVEIL_TRY(write_anchor(config.anchor, *anchored));
-  return Parts{config,       proposed, *std::move(accepted), std::move(begun->work), std::move(keys), *data,
-               *std::move(log), begun->fresh};
+  return Parts{config,          proposed, *std::move(accepted), std::move(begun->work),
+               std::move(keys), *data,    *std::move(log),      begun->fresh};
 }
 
 Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const Proposed& proposed,
@@ -152,9 +152,10 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
   std::unique_ptr<SiteStudy> study(new SiteStudy(*std::move(parts)));
   // A folder that has answered, or met others, for a charge that was made just now: the ledger is another one.
   if (fresh && (study->log_.size() > 0 || study->keys_.index > 0 || !study->keys_.exchange))
-    return study->end(budget_refused("the state folder knows this study, and the ledger did not: one of them is an older "
-                                     "copy"),
-                      WorkState::kLost);
+    return study->end(
+        budget_refused("the state folder knows this study, and the ledger did not: one of them is an older "
+                       "copy"),
+        WorkState::kLost);
   if (const auto read = study->read_rows(observer); !read) {
     // That the rows cannot be used is something about them: it is not free.
     if (const auto paid = study->work_->begin_answering(); !paid) return paid.error();
@@ -257,16 +258,18 @@ Result<std::vector<MaskEnd>> SiteStudy::check_roster(const wire::v2::Roster& ros
     EIGENVEIL_TRY(read_canonical(accept.statement(), said));
     const std::string site = printable(said.site());
     const auto& sites = proposed_.proposal.sites();
-    const auto listed = std::find_if(sites.begin(), sites.end(), [&](const auto& s) { return s.name() == said.site(); });
+    const auto listed =
+        std::find_if(sites.begin(), sites.end(), [&](const auto& s) { return s.name() == said.site(); });
     if (listed == sites.end())
       return bad_input(fmt::format("the coordinator introduced '{}', who is not in the study", site));
     if (!ends.empty() && !(ends.back().site < said.site()))
       return bad_input("the coordinator introduced sites out of order, or one twice");
     if (said.proposal() != proposed_.hash || said.role() != name(Role::kSite) || said.x25519().size() != Secret::kBytes)
       return bad_input(fmt::format("'{}' accepted something else than this proposal", site));
-    if (!keys.insert(said.x25519()).second) return bad_input(fmt::format("'{}' has the mask key of another site", site));
-    EIGENVEIL_TRY(verify_party(config_.identity.authority, accept.certificate(), Role::kSite, said.site(),
-                               listed->key_hash()));
+    if (!keys.insert(said.x25519()).second)
+      return bad_input(fmt::format("'{}' has the mask key of another site", site));
+    EIGENVEIL_TRY(
+        verify_party(config_.identity.authority, accept.certificate(), Role::kSite, said.site(), listed->key_hash()));
     EIGENVEIL_TRY(verify_signature(accept.certificate(), accept_statement(accept.statement()), accept.signature()));
     const auto pin = config_.peers.find(said.site());
     if (pin != config_.peers.end() && pin->second != listed->key_hash())
@@ -277,9 +280,10 @@ Result<std::vector<MaskEnd>> SiteStudy::check_roster(const wire::v2::Roster& ros
   }
   if (!own) return bad_input("the coordinator introduced this site with something that it did not say");
   if (secure() && pinned < config_.colluders + std::size_t{proposed_.proposal.shares()})
-    return bad_input(fmt::format("of the sites that take part this one knows {}, and {} may collude: fewer than {} are "
-                                 "left, which the noise needs",
-                                 pinned, config_.colluders, proposed_.proposal.shares()));
+    return bad_input(
+        fmt::format("of the sites that take part this one knows {}, and {} may collude: fewer than {} are "
+                    "left, which the noise needs",
+                    pinned, config_.colluders, proposed_.proposal.shares()));
   return ends;
 }
 

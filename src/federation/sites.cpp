@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "channel.hpp"
+#include "credentials.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/wire/convert.hpp"
@@ -28,11 +29,8 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
   }
 
   Status start() {
-    grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    tls.pem_root_certs = options_.identity.authority;
-    tls.pem_key_cert_pairs = {{options_.identity.key, options_.identity.certificate}};
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(options_.listen, grpc::SslServerCredentials(tls), &port_);
+    builder.AddListeningPort(options_.listen, credentials_of_coordinator(options_.identity, options_.peers), &port_);
     builder.RegisterService(this);
     builder.RegisterService(&old_);
     builder.SetMaxReceiveMessageSize(kLargestReply);
@@ -61,9 +59,9 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext* context, SiteStream* stream) override {
     wire::v2::FromSite hello;
     if (!stream->Read(&hello)) return grpc::Status::OK;
-    const auto peer = peer_of(*context);
+    const auto peer = peer_of(*context->auth_context());
     if (!peer) return turn_away(*stream, peer.error().message);
-    const std::string& name = *peer;
+    const std::string& name = peer->name;  // one of ours: TLS has seen to it
     if (!hello.has_hello() || hello.hello().version() != kWireVersion)
       return turn_away(*stream, other_version(hello.hello().version()));
     Lock lock(mutex_);
@@ -163,20 +161,6 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
     std::string head;
     grpc::ServerContext* context = nullptr;  // of its connection
   };
-
-  // The certificate of the connection: one of our sites, with the key that we know.
-  Result<std::string> peer_of(const grpc::ServerContext& context) const {
-    const auto texts = context.auth_context()->FindPropertyValues("x509_pem_cert");
-    if (texts.empty()) return bad_input("the connection has no certificate");
-    const std::string pem(texts.front().data(), texts.front().size());
-    const auto party = party_of(pem);
-    if (!party) return party.error();
-    const auto known = options_.peers.find(party->name);
-    if (known == options_.peers.end())
-      return bad_input(fmt::format("'{}' is not one of the sites of this study", party->name));
-    EIGENVEIL_TRY(verify_party(options_.identity.authority, pem, Role::kSite, party->name, known->second));
-    return party->name;
-  }
 
   static grpc::Status turn_away(SiteStream& stream, const std::string& reason) {
     wire::v2::ToSite message;
@@ -299,17 +283,17 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
     wire::v2::AcceptStatement said;
     EIGENVEIL_TRY(read_canonical(accept.statement(), said));
     if (said.proposal() != proposal_->hash || said.site() != name || said.role() != federation::name(Role::kSite) ||
-        said.x25519().size() != Secret::kBytes ||
-        said.has_rows() != (proposal_->proposal.adjacency() == "replace-one"))
+        said.x25519().size() != Secret::kBytes || said.has_rows() != (proposal_->proposal.adjacency() == "replace-one"))
       return bad_input("it accepted something else than the proposal");
-    EIGENVEIL_TRY(verify_party(options_.identity.authority, accept.certificate(), Role::kSite, name,
-                               options_.peers.at(name)));
+    EIGENVEIL_TRY(
+        verify_party(options_.identity.authority, accept.certificate(), Role::kSite, name, options_.peers.at(name)));
     return verify_signature(accept.certificate(), accept_statement(accept.statement()), accept.signature());
   }
 
   static Error said_no(const wire::v2::Refusal& refusal) {
     const bool budget = refusal.code() == static_cast<std::uint32_t>(ErrorCode::kBudgetRefused);
-    return Error{budget ? ErrorCode::kBudgetRefused : ErrorCode::kBadInput, "it refused: " + printable(refusal.reason())};
+    return Error{budget ? ErrorCode::kBudgetRefused : ErrorCode::kBadInput,
+                 "it refused: " + printable(refusal.reason(), 1000)};
   }
 
   bool lose_for(const std::string& name, Site& site, const Error& why) {

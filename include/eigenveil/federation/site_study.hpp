@@ -92,10 +92,10 @@ class SiteStudy {
   AnswerLog log_;  // number a is its record a - 1
   wire::v2::Accept accept_;
   std::optional<BoundedRows> rows_;
-  std::vector<MaskEnd> ends_;         // everybody in the roster
-  std::optional<Chain> chain_;        // from the roster on
-  std::vector<std::string> among_;    // A_r of the last ask
-  std::optional<Error> ended_;        // for ever, or until the process starts anew
+  std::vector<MaskEnd> ends_;           // everybody in the roster
+  std::optional<Chain> chain_;          // from the roster on
+  std::vector<std::string> among_;      // A_r of the last ask
+  std::optional<Error> ended_;          // for ever, or until the process starts anew
   std::optional<FilteredCells> cells_;  // private; of the search before
   std::string searched_;                // its bytes
 };

@@ -54,8 +54,8 @@ class Sites {
   /// A Roster's bytes.
   void introduce(const std::string& roster);
 
-  /// Asks the sites of the ask, waits, and adds up; a site that does not answer, refuses, sends something else or stands
-  /// elsewhere in the chain (it was restored from a copy) is lost for the rest of the study.
+  /// Asks the sites of the ask, waits, and adds up; a site that does not answer, refuses, sends something else or
+  /// stands elsewhere in the chain (it was restored from a copy) is lost for the rest of the study.
   Total ask(const ChainedAsk& ask, const AnswerShape& shape);
 
   /// Tells everyone who is there that the study is over.
