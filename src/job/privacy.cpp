@@ -20,14 +20,29 @@ std::string name_of_file(const std::string& data, Adjacency adjacency) {
   return fmt::format("file {} ({})", path, name(adjacency));
 }
 
-Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const PrivacyOptions& privacy,
-                                             const std::string& dataset, const std::string& purpose, bool once) {
+struct Payer {
+  Ledger ledger;
+  std::string dataset;
+};
+
+// The ledger and the data set in it that pays.
+Result<Payer> payer_of(const PrivacyOptions& privacy, const std::string& data) {
   auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
   if (!ledger) return ledger.error();
-  if (privacy.dataset.empty())
+  std::string dataset = privacy.dataset;
+  if (dataset.empty()) {
+    dataset = name_of_file(data, privacy.adjacency);
     EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = privacy.adjacency}));
-  return once ? ledger->reserve_once(dataset, privacy.adjacency, plan, purpose)
-              : ledger->reserve(dataset, privacy.adjacency, plan, purpose);
+  }
+  return Payer{*std::move(ledger), std::move(dataset)};
+}
+
+SecureRandom random_for(const RunOptions& run) {
+  return run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
+}
+
+Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::string dataset) {
+  return {std::move(certified.plan), certified.epsilon, random.secure(), std::move(dataset)};
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -71,24 +86,43 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
                                 Observer& observer) {
   auto certified = certify(shape, largest, privacy);
   if (!certified) return certified.error();
-  return charge_certified(*std::move(certified), privacy, run, data, purpose, false, observer);
-}
-
-Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
-                                     const std::string& data, const std::string& purpose, bool once,
-                                     Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
-  auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
-                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
-  if (!reservation) return reservation.error();
+  std::unique_ptr<Reservation> reservation;
+  if (privacy.use_ledger) {
+    auto payer = payer_of(privacy, data);
+    if (!payer) return payer.error();
+    auto paid = payer->ledger.reserve(payer->dataset, privacy.adjacency, certified->plan, purpose);
+    if (!paid) return paid.error();
+    reservation = *std::move(paid);
+    dataset = payer->dataset;
+  } else {
+    reservation = reserve_without_ledger(certified->plan);
+  }
   observer.step("budget reserved");
+  auto random = random_for(run);
+  return ChargedPlan{charge_of(*std::move(certified), random, std::move(dataset)), std::move(reservation),
+                     std::move(random)};
+}
 
-  auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
-  const bool secure = random.secure();
-  return ChargedPlan{
-      {std::move(certified.plan), certified.epsilon, secure, dataset}, *std::move(reservation), std::move(random)};
+Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                const std::string& data, const std::string& key, const WorkFacts& facts,
+                                Observer& observer) {
+  observer.step("reserving budget");
+  std::string dataset;
+  Begun begun{work_without_ledger(certified.plan, key, facts), true};
+  if (privacy.use_ledger) {
+    auto payer = payer_of(privacy, data);
+    if (!payer) return payer.error();
+    auto paid = payer->ledger.begin_work(payer->dataset, certified.plan, key, key, facts);
+    if (!paid) return paid.error();
+    begun = *std::move(paid);
+    dataset = payer->dataset;
+  }
+  observer.step("budget reserved");
+  auto random = random_for(run);
+  return ChargedWork{charge_of(std::move(certified), random, std::move(dataset)), std::move(begun.work), begun.fresh,
+                     std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {

@@ -7,54 +7,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "schema.hpp"
+
 namespace eigenveil::ledger {
 namespace {
-
-constexpr int kApplicationId = 0x45564c47;  // "EVLG"
-constexpr int kFormat = 2;
-
-// The triggers hold what the code promises: budgets never change, a charge is never deleted or lowered, and only an
-// unused reservation can be returned. A filter is fixed while anything is charged.
-constexpr const char* kSchema = R"sql(
-CREATE TABLE dataset(
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon REAL, delta REAL, adjacency TEXT NOT NULL,
-  unit TEXT NOT NULL, created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  filter INTEGER NOT NULL DEFAULT 0 CHECK (filter BETWEEN 0 AND 3), alpha INTEGER NOT NULL DEFAULT 0,
-  CHECK ((epsilon IS NULL) = (delta IS NULL))) STRICT;
-CREATE TABLE reservation(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, dataset INTEGER NOT NULL REFERENCES dataset(id), purpose TEXT NOT NULL,
-  created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'answered', 'unused', 'returned'))) STRICT;
-CREATE TABLE event(
-  reservation INTEGER NOT NULL REFERENCES reservation(id), position INTEGER NOT NULL, label TEXT NOT NULL,
-  mechanism TEXT NOT NULL, count INTEGER NOT NULL CHECK (count > 0),
-  PRIMARY KEY (reservation, position)) STRICT, WITHOUT ROWID;
-CREATE INDEX reservation_of_dataset ON reservation(dataset);
-
-CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'a data set is never deleted'); END;
-CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
-  WHEN (OLD.id, OLD.name, OLD.adjacency, OLD.unit, OLD.created) IS NOT
-       (NEW.id, NEW.name, NEW.adjacency, NEW.unit, NEW.created)
-    OR (OLD.epsilon, OLD.delta) IS NOT (NEW.epsilon, NEW.delta)
-    OR EXISTS (SELECT 1 FROM reservation WHERE dataset = OLD.id AND state <> 'returned')
-  BEGIN SELECT RAISE(ABORT, 'a budget never changes, nor its filter while anything is charged'); END;
-CREATE TRIGGER reservation_kept BEFORE DELETE ON reservation
-  BEGIN SELECT RAISE(ABORT, 'a reservation is never deleted'); END;
-CREATE TRIGGER reservation_fixed BEFORE UPDATE ON reservation
-  WHEN (OLD.id, OLD.dataset, OLD.purpose, OLD.created) IS NOT (NEW.id, NEW.dataset, NEW.purpose, NEW.created)
-    OR (OLD.state, NEW.state) NOT IN (VALUES ('reserved', 'answered'), ('reserved', 'unused'), ('unused', 'returned'))
-  BEGIN SELECT RAISE(ABORT, 'a charge is never lowered'); END;
-CREATE TRIGGER event_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END;
-CREATE TRIGGER event_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
-)sql";
-
-// From format 1 to 2: a data set may allow guarantees that rest on a model of its rows.
-constexpr const char* kSecondFormat = R"sql(
-ALTER TABLE dataset ADD COLUMN allow_model_based INTEGER NOT NULL DEFAULT 0 CHECK (allow_model_based IN (0, 1));
-CREATE TRIGGER dataset_model_fixed BEFORE UPDATE ON dataset
-  WHEN OLD.allow_model_based IS NOT NEW.allow_model_based
-  BEGIN SELECT RAISE(ABORT, 'what a data set allows never changes'); END;
-)sql";
 
 Error cannot_make(const std::string& path) {
   return bad_input(fmt::format("Cannot create '{}' for the ledger: {}. Choose another place with --ledger FILE.", path,
@@ -121,14 +77,16 @@ Status Database::prepare_schema() {
   const auto format = integer_of(*this, "PRAGMA user_version");
   if (!format) return format.error();
   if (*tables == 0 && *application == 0 && *format == 0) {
-    EIGENVEIL_TRY(run(kSchema));
+    EIGENVEIL_TRY(run(kFirstFormat));
     EIGENVEIL_TRY(run(kSecondFormat));
+    EIGENVEIL_TRY(run(kThirdFormat));
     EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
   } else if (*application != kApplicationId) {
     return bad_input(
         fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
-  } else if (*format == 1) {
-    EIGENVEIL_TRY(run(kSecondFormat));
+  } else if (*format == 1 || *format == 2) {
+    if (*format == 1) EIGENVEIL_TRY(run(kSecondFormat));
+    EIGENVEIL_TRY(run(kThirdFormat));
   } else if (*format != kFormat) {
     return bad_input(fmt::format(
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
@@ -177,6 +135,18 @@ Error Database::error() const {
   }
 }
 
+Status Transaction::begin() {
+  EIGENVEIL_TRY(db_.run("BEGIN IMMEDIATE"));
+  changes_ = sqlite3_total_changes64(db_.handle());
+  return {};
+}
+
+Status Transaction::commit() {
+  if (sqlite3_total_changes64(db_.handle()) != changes_)
+    EIGENVEIL_TRY(db_.run("UPDATE head SET generation = generation + 1"));
+  return db_.run("COMMIT");
+}
+
 Transaction::~Transaction() {
   if (sqlite3_get_autocommit(db_.handle()) == 0) (void)db_.run("ROLLBACK");
 }
@@ -204,6 +174,10 @@ void Statement::bind(int index, std::int64_t value) {
 void Statement::bind(int index, const std::string& value) {
   if (status_ == SQLITE_OK)
     status_ = sqlite3_bind_text(statement_, index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+}
+void Statement::bind(int index, const Bytes& value) {
+  if (status_ == SQLITE_OK)
+    status_ = sqlite3_bind_blob64(statement_, index, value.value.data(), value.value.size(), SQLITE_TRANSIENT);
 }
 void Statement::bind(int index, const std::optional<double>& value) {
   if (status_ == SQLITE_OK)

@@ -22,6 +22,7 @@ class Database {
   ~Database() { sqlite3_close(handle_); }
 
   sqlite3* handle() const { return handle_; }
+  const std::string& path() const { return path_; }
   Status run(const char* sql);
   /// The connection's last error in plain words.
   Error error() const;
@@ -45,12 +46,19 @@ class Transaction {
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction();
-  Status begin() { return db_.run("BEGIN IMMEDIATE"); }
-  Status commit() { return db_.run("COMMIT"); }
+  Status begin();
+  /// A transaction that changed a row raises the ledger's generation.
+  Status commit();
 
  private:
   Database& db_;
   std::lock_guard<std::mutex> lock_;
+  std::int64_t changes_ = 0;
+};
+
+/// A value that is no text.
+struct Bytes {
+  const std::string& value;
 };
 
 /// A prepared statement with its parameters. Errors surface in `step`.
@@ -77,6 +85,7 @@ class Statement {
  private:
   void bind(int index, std::int64_t value);
   void bind(int index, const std::string& value);
+  void bind(int index, const Bytes& value);
   void bind(int index, const std::optional<double>& value);
 
   const Database& db_;

@@ -63,10 +63,17 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
                                 const RunOptions& run, const std::string& data, const std::string& purpose,
                                 Observer& observer);
 
-/// Charges a certified plan. `once`: the purpose is unique to this work, and what it paid before is not charged again.
-Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
-                                     const std::string& data, const std::string& purpose, bool once,
-                                     Observer& observer);
+/// A work that has been charged, just now (`fresh`) or by an earlier process.
+struct ChargedWork : Charge {
+  std::unique_ptr<Work> work;
+  bool fresh;
+  SecureRandom random;
+};
+
+/// Charges a certified plan for work that survives its process: `Ledger::begin_work`.
+Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                const std::string& data, const std::string& key, const WorkFacts& facts,
+                                Observer& observer);
 
 /// The budget alone, for estimators and the planner.
 Budget budget_of(const PrivacyOptions& privacy);
