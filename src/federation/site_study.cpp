@@ -58,7 +58,7 @@ std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Acce
 }  // namespace
 
 Result<Proposed> Proposed::read(const wire::v2::SignedProposal& message, const SiteConfig& config) {
-  Proposed proposed{message, {}, hash("proposal", {message.proposal()})};
+  Proposed proposed{message, {}, federation::hash("proposal", {message.proposal()})};
   EIGENVEIL_TRY(read_canonical(message.proposal(), proposed.proposal));
   if (proposed.proposal.version() != kWireVersion) return bad_input(other_version(proposed.proposal.version()));
   if (proposed.proposal.study().size() != kStudyBytes) return bad_input("its study has no proper number");

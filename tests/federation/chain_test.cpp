@@ -15,12 +15,13 @@ namespace {
 TEST(Hash, HasItsGoldenValues) {
   EXPECT_EQ(hex(hash("chain", {})), "a85d2b0c8891231d67f6918f41196617afedcefd19d3c063b554cbf6a49fed5e");
   EXPECT_EQ(hex(hash("chain", {"a", "bc"})), "8857622a719e09e973bc405b3a147684972e8e4f78f0670078d5dc9a40a95a31");
-  EXPECT_EQ(hex(Secret::of(std::string(32, 'k'))->derive("next", {"h"}).view()), "3c1ea162e7094468041d24e9e04f54ef2ec96d1d0acd87e542c34b5b3181210d");
+  EXPECT_EQ(hex(Secret::of(std::string(32, 'k'))->derive("next", {"h"}).view()),
+            "3c1ea162e7094468041d24e9e04f54ef2ec96d1d0acd87e542c34b5b3181210d");
 }
 
 TEST(Hash, TellsWhereAFieldEnds) {
-  std::set<std::string> all = {hash("t", {"ab", "c"}), hash("t", {"a", "bc"}), hash("t", {"abc"}), hash("t", {"abc", ""}),
-                               hash("ta", {"b", "c"}), hash("t", {"", "abc"})};
+  std::set<std::string> all = {hash("t", {"ab", "c"}), hash("t", {"a", "bc"}), hash("t", {"abc"}),
+                               hash("t", {"abc", ""}), hash("ta", {"b", "c"}), hash("t", {"", "abc"})};
   EXPECT_EQ(all.size(), 6U);
 }
 
@@ -66,7 +67,9 @@ TEST(Canonical, OnlyOneWayToSayAThingIsRead) {
       number + bytes.substr(0, 18) + bytes.substr(20),     // another order
       number + bytes,                                      // a field twice
       bytes.substr(0, 18) + std::string("\x10\x87\x00", 3) + bytes.substr(20),  // a long way to write 7
-      bytes.substr(0, bytes.size() - 1), "", "not a message"};
+      bytes.substr(0, bytes.size() - 1),
+      "",
+      "not a message"};
   for (const std::string& other : others) {
     wire::v2::Ask message;
     const auto refused = read_canonical(other, message);

@@ -1,5 +1,5 @@
-// Coordinators that do not keep to the protocol: what they get, and what it costs. For every answer that a site gives, the
-// noise of its plan is in it.
+// Coordinators that do not keep to the protocol: what they get, and what it costs. For every answer that a site gives,
+// the noise of its plan is in it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -188,10 +188,10 @@ TEST_F(HostileMasks, EqualAsksDecode) {
 
 TEST_F(HostileMasks, AnotherAskToTheOthersNeverDecodes) {
   for (const Change& change : std::vector<Change>{
-           [](auto&, auto& ask) { ask.mutable_sum()->mutable_apply()->mutable_x()->set_scaled(0, 629146); },
-           [](auto&, auto& ask) { ask.set_narrow(true); },
-           [](auto& ask, auto&) { ask.mutable_recenter()->set_mean(0, std::nextafter(0.25, 1)); },
-           [](auto& ask, auto&) { ask.mutable_recenter()->set_radius(1e6); }}) {
+           [](auto&, auto&ask) { ask.mutable_sum()->mutable_apply()->mutable_x()->set_scaled(0, 629146); },
+           [](auto&, auto&ask) { ask.set_narrow(true); },
+           [](auto&ask, auto&) { ask.mutable_recenter()->set_mean(0, std::nextafter(0.25, 1)); },
+           [](auto&ask, auto&) { ask.mutable_recenter()->set_radius(1e6); }}) {
     StudyLab fresh(4);
     lab.proposal.set_study(draw_study());
     EXPECT_FALSE(decodes(total_when(change)));
@@ -234,14 +234,15 @@ TEST_F(HostileMasks, ARosterThatIsNotAllSitesOwnWordIsRefused) {
          resigned(*r.mutable_accepts(1), "site-1", [&](auto& s) { s.set_x25519(first.x25519()); });
        }},
       {"a key of low order",
-       [&](auto& r) { resigned(*r.mutable_accepts(1), "site-1", [](auto& s) { s.set_x25519(std::string(32, '\0')); }); }},
-      {"the coordinator as a site",
-       [&](auto& r) { resigned(*r.mutable_accepts(1), "coordinator", [](auto&) {}); }},
-      {"a stranger under a site's name",
-       [&](auto& r) { resigned(*r.mutable_accepts(1), "site-6", [](auto&) {}); }},
+       [&](auto& r) {
+         resigned(*r.mutable_accepts(1), "site-1", [](auto& s) { s.set_x25519(std::string(32, '\0')); });
+       }},
+      {"the coordinator as a site", [&](auto& r) { resigned(*r.mutable_accepts(1), "coordinator", [](auto&) {}); }},
+      {"a stranger under a site's name", [&](auto& r) { resigned(*r.mutable_accepts(1), "site-6", [](auto&) {}); }},
       {"a stranger under his own name",
        [&](auto& r) { resigned(*r.mutable_accepts(1), "site-6", [](auto& s) { s.set_site("site-6"); }); }},
-      {"another role", [&](auto& r) { resigned(*r.mutable_accepts(1), "site-1", [](auto& s) { s.set_role("coordinator"); }); }},
+      {"another role",
+       [&](auto& r) { resigned(*r.mutable_accepts(1), "site-1", [](auto& s) { s.set_role("coordinator"); }); }},
       {"one site twice", [](auto& r) { *r.add_accepts() = r.accepts(3); }},
       {"sites out of order", [](auto& r) { r.mutable_accepts()->SwapElements(1, 2); }},
       {"without the site itself", [](auto& r) { r.mutable_accepts()->DeleteSubrange(0, 1); }},
@@ -271,8 +272,8 @@ TEST_F(HostileMasks, SitesWhoseKeysAreNotKnownDoNotCount) {
   EXPECT_FALSE(lab.begin().ok());
 }
 
-// k = N - c - l. Whatever set the coordinator asks, a site answers only if k of those it knows are left beside the c that
-// may collude: their shares have all the variance that was charged.
+// k = N - c - l. Whatever set the coordinator asks, a site answers only if k of those it knows are left beside the c
+// that may collude: their shares have all the variance that was charged.
 TEST(HostileShares, OfHonestSitesAddUpToTheWholeNoise) {
   for (std::size_t n = 2; n <= 8; ++n)
     for (std::size_t c = 1; c < n; ++c)
@@ -284,7 +285,8 @@ TEST(HostileShares, OfHonestSitesAddUpToTheWholeNoise) {
         const auto scale = *GaussianMechanism::noise_for(zeros.moved, Mu(kMu));
         for (std::size_t site = 0; site < k; ++site) {
           const auto noisy = *GaussianMechanism::add_noise(zeros, Mu(kMu), k, random);
-          for (std::size_t i = 0; i < 500; ++i) honest[i] += std::ldexp(static_cast<double>(noisy.values()[i]), -scale.shift);
+          for (std::size_t i = 0; i < 500; ++i)
+            honest[i] += std::ldexp(static_cast<double>(noisy.values()[i]), -scale.shift);
         }
         double square = 0;
         for (const double x : honest) square += x * x / (scale.deviation() * scale.deviation()) / 500;
@@ -363,10 +365,10 @@ TEST(HostileSpares, HaveNoiseOfTheirOwnAndAreCounted) {
 
 TEST(HostileSpares, RepeatWhatWasAskedBeforeAndNothingElse) {
   using Change = std::function<void(wire::v2::Ask&)>;
-  for (const Change& change : std::vector<Change>{
-           [](auto& ask) { StudyLab::fill(ask, Kind::CLASS_SUMS); }, [](auto& ask) { ask.set_label("apply"); },
-           [](auto& ask) { ask.set_repeats(2); }, [](auto& ask) { ask.set_repeats(UINT32_MAX); },
-           [](auto& ask) { ask.set_narrow(true); }}) {
+  for (const Change& change :
+       std::vector<Change>{[](auto& ask) { StudyLab::fill(ask, Kind::CLASS_SUMS); },
+                           [](auto& ask) { ask.set_label("apply"); }, [](auto& ask) { ask.set_repeats(2); },
+                           [](auto& ask) { ask.set_repeats(UINT32_MAX); }, [](auto& ask) { ask.set_narrow(true); }}) {
     StudyLab lab(3);
     lab.plan("gram", Kind::GRAM);
     lab.plan("apply", Kind::APPLY);
@@ -386,10 +388,12 @@ TEST(HostileSpares, RepeatWhatWasAskedBeforeAndNothingElse) {
 
 TEST(HostileSizes, WhatIsLargerThanTheSiteAllowsIsRefusedBeforeItIsComputed) {
   using Change = std::function<void(wire::v2::Ask&)>;
-  for (const Change& change : std::vector<Change>{
-           [](auto& ask) { for (int i = 0; i < 600; ++i) ask.mutable_exceedance()->add_grid(10 + i); },
-           [](auto& ask) { ask.set_label(std::string(300, 'x')); },
-           [](auto& ask) { ask.set_label(std::string(60'000'000, 'x')); }}) {
+  for (const Change& change : std::vector<Change>{[](auto& ask) {
+                                                    for (int i = 0; i < 600; ++i)
+                                                      ask.mutable_exceedance()->add_grid(10 + i);
+                                                  },
+                                                  [](auto& ask) { ask.set_label(std::string(300, 'x')); },
+                                                  [](auto& ask) { ask.set_label(std::string(60'000'000, 'x')); }}) {
     StudyLab lab;
     lab.plan("norms", Kind::NORM_COUNTS);
     ASSERT_TRUE(lab.begin().ok());
@@ -414,8 +418,8 @@ TEST(HostileSizes, MemoryIsCountedBeforeItIsTaken) {
 
 // ---- anything at all
 
-/// Asks, proposals, orders, sets and numbers at random. Whatever is answered is the exact sum with the planned noise, to
-/// the bit; and the ledger has paid for at least what was answered.
+/// Asks, proposals, orders, sets and numbers at random. Whatever is answered is the exact sum with the planned noise,
+/// to the bit; and the ledger has paid for at least what was answered.
 class HostileProperty : public ::testing::Test {
  protected:
   std::uint64_t below(std::uint64_t n) { return random() % n; }
@@ -424,7 +428,8 @@ class HostileProperty : public ::testing::Test {
     return std::ldexp(static_cast<double>(below(2000)) - 1000, static_cast<int>(below(40)) - 20);
   }
   std::string text() {
-    static const std::vector<std::string> texts = {"", "gram", "0", "spare rounds", "recentre", "\n", "\x1b[2J", "gram "};
+    static const std::vector<std::string> texts = {"",         "gram", "0",       "spare rounds",
+                                                   "recentre", "\n",   "\x1b[2J", "gram "};
     return texts[below(texts.size())];
   }
 
@@ -432,7 +437,8 @@ class HostileProperty : public ::testing::Test {
     const std::uint64_t events = 1 + below(5);
     for (std::uint64_t i = 0; i < events; ++i) {
       const auto kind = static_cast<Kind>(1 + below(12));
-      lab.plan(std::to_string(i), kind, 0.05 + 0.1 * static_cast<double>(below(10)), moves(kind) ? 1 : 1 + below(3) % 2);
+      lab.plan(std::to_string(i), kind, 0.05 + 0.1 * static_cast<double>(below(10)),
+               moves(kind) ? 1 : 1 + below(3) % 2);
     }
     lab.plan("last", Kind::GRAM);
     if (lab.configs.size() > 1) lab.secure(1, below(2), below(3));
@@ -589,7 +595,8 @@ class HostileProperty : public ::testing::Test {
     }
   }
 
-  void compare(const StudyLab& lab, const wire::v2::Ask& ask, std::vector<Int128> values, const test::Expected& expected) {
+  void compare(const StudyLab& lab, const wire::v2::Ask& ask, std::vector<Int128> values,
+               const test::Expected& expected) {
     const bool secure = lab.proposal.aggregation() == wire::v2::Proposal::SECURE;
     ASSERT_EQ(values.size(), expected.sum.values.size());
     const double shares = secure ? lab.proposal.shares() : 1;
@@ -600,8 +607,9 @@ class HostileProperty : public ::testing::Test {
       else
         EXPECT_EQ(values[i], ask.narrow() ? narrowed(due) : due);
       const bool off = expected.sum.layout == PrivateSum::Layout::kSymmetric && expected.sum.rows == 2 && i == 1;
-      const double deviation = std::ldexp(off ? expected.scale.deviation_off() : expected.scale.deviation(),
-                                          expected.scale.shift) / std::sqrt(shares);
+      const double deviation =
+          std::ldexp(off ? expected.scale.deviation_off() : expected.scale.deviation(), expected.scale.shift) /
+          std::sqrt(shares);
       const double z = static_cast<double>(expected.noise[i]) / deviation;
       EXPECT_GT(std::abs(z), 1e-9) << "no noise";  // false alarms: 1e-9 each
       squares += z * z;
@@ -627,8 +635,8 @@ class Script final : public wire::v2::Coordinator::Service {
   using Next = std::function<std::optional<wire::v2::ToSite>(const wire::v2::FromSite&)>;
   explicit Script(const StudyLab& lab, Next next) : next_(std::move(next)) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0",
-                             credentials_of_coordinator(Certificates::shared().identity("coordinator"), lab.pins), &port);
+    builder.AddListeningPort(
+        "127.0.0.1:0", credentials_of_coordinator(Certificates::shared().identity("coordinator"), lab.pins), &port);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -705,12 +713,12 @@ class RealSite : public ::testing::Test {
 
 TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
   Script script(lab, conversation([&] {
-    wire::v2::ToSite message;
-    auto ask = lab.ask("gram");
-    StudyLab::fill(ask, Kind::CLASS_COUNTS);
-    message.set_ask(canonical_bytes(ask));
-    return std::optional(message);
-  }));
+                  wire::v2::ToSite message;
+                  auto ask = lab.ask("gram");
+                  StudyLab::fill(ask, Kind::CLASS_COUNTS);
+                  message.set_ask(canonical_bytes(ask));
+                  return std::optional(message);
+                }));
   const auto [code, text] = serve(script.port);
   EXPECT_EQ(code, 3) << text;
   EXPECT_THAT(text, HasSubstr("the coordinator asks beyond the plan"));
@@ -721,14 +729,15 @@ TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
 TEST_F(RealSite, AnswersWithNoiseOverTls) {
   std::optional<test::Expected> expected;
   Script script(lab, conversation([&] {
-    wire::v2::ToSite message;
-    const auto ask = lab.ask("gram");
-    expected = lab.expected(0, ask, kMu, lab.rows(0));
-    message.set_ask(canonical_bytes(ask));
-    return std::optional(message);
-  }));
+                  wire::v2::ToSite message;
+                  const auto ask = lab.ask("gram");
+                  expected = lab.expected(0, ask, kMu, lab.rows(0));
+                  message.set_ask(canonical_bytes(ask));
+                  return std::optional(message);
+                }));
   std::thread ends([&] {
-    while (script.heard.empty() || !script.heard.back().has_part()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    while (script.heard.empty() || !script.heard.back().has_part())
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
   });
   ends.detach();
   const auto [code, text] = serve(script.port);

@@ -17,8 +17,8 @@ StudyKeys met_keys() {
   StudyKeys keys = StudyKeys::draw();
   const Secret other = Secret::draw();
   for (const std::string name : {"b", "c"})
-    keys.masks.push_back(*Mask::between(*keys.exchange, {"a", open_key(*keys.exchange)}, {name, open_key(Secret::draw())},
-                                        "hp", "hr"));
+    keys.masks.push_back(
+        *Mask::between(*keys.exchange, {"a", open_key(*keys.exchange)}, {name, open_key(Secret::draw())}, "hp", "hr"));
   keys.exchange.reset();
   return keys;
 }

@@ -238,7 +238,8 @@ TEST_F(Study, ItsTimeRunsOut) {
   EXPECT_FALSE(lab.open(0).ok());
 }
 
-// A copy of a whole site, ledger and all, that is asked something else: noise of its own, and the same for the same ask.
+// A copy of a whole site, ledger and all, that is asked something else: noise of its own, and the same for the same
+// ask.
 TEST_F(Study, AClonedSiteHasTheSameNoiseForTheSameAskAndOtherNoiseForAnother) {
   ASSERT_TRUE(lab.begin().ok());
   go("gram");

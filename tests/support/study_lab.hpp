@@ -19,8 +19,8 @@ struct Expected {
   NoiseScale scale;           ///< of the whole noise
 };
 
-/// Sites without a network, and a coordinator that says to each of them what it likes. Rows: columns a, b in [-4, 4] and
-/// a label A, B or C; another twenty rows at each site.
+/// Sites without a network, and a coordinator that says to each of them what it likes. Rows: columns a, b in [-4, 4]
+/// and a label A, B or C; another twenty rows at each site.
 class StudyLab {
  public:
   static constexpr double kMu = 0.3;
@@ -80,13 +80,11 @@ class StudyLab {
     wire2::SignedProposal message;
     message.set_proposal(federation::canonical_bytes(what));
     message.set_certificate(own.certificate);
-    message.set_signature(*federation::sign(
-        own.key, federation::proposal_statement(federation::hash("proposal", {message.proposal()}))));
+    message.set_signature(
+        *federation::sign(own.key, federation::proposal_statement(federation::hash("proposal", {message.proposal()}))));
     return message;
   }
-  std::string proposal_hash() const {
-    return federation::hash("proposal", {federation::canonical_bytes(proposal)});
-  }
+  std::string proposal_hash() const { return federation::hash("proposal", {federation::canonical_bytes(proposal)}); }
 
   Status open(std::size_t i) { return open(i, proposal); }
   Status open(std::size_t i, const wire2::Proposal& what) {
@@ -228,7 +226,9 @@ class StudyLab {
   }
   std::string data_hash(std::size_t i, const federation::StudyKeys& keys) const;
 
-  std::size_t charges(std::size_t i) const { return Ledger::open(configs[i].ledger)->show("rows")->reservations.size(); }
+  std::size_t charges(std::size_t i) const {
+    return Ledger::open(configs[i].ledger)->show("rows")->reservations.size();
+  }
   std::optional<WorkRecord> work(std::size_t i) const {
     return *Ledger::open(configs[i].ledger)->find_work(federation::study_text(proposal.study()));
   }

@@ -35,7 +35,8 @@ inline const std::vector<Example>& proposal_examples() {
          rows { columns { name: "x" bounded: true lower: 0 upper: 1 } center: CENTER_RANGE
                 class_column { column: "y" cuts: 0.25 cuts: 0.75 } }
          epsilon: 2 delta: 1e-5 adjacency: "add-remove-one" accounting: "zcdp" shares: 1)"},
-      {"proposal-kinds", R"(plan { label: "0" kind: GRAM } plan { label: "1" kind: APPLY } plan { label: "2" kind: CLASS_SUMS } plan { label: "3" kind: CLASS_COUNTS } plan { label: "4" kind: SQUARED_NORMS } plan { label: "5" kind: PROJECTED_GRAM } plan { label: "6" kind: SOFTMAX_GRADIENT } plan { label: "7" kind: NORM_COUNTS } plan { label: "8" kind: SEARCH } plan { label: "9" kind: PRODUCT } plan { label: "10" kind: RECENTER } plan { label: "11" kind: MAP })"},
+      {"proposal-kinds",
+       R"(plan { label: "0" kind: GRAM } plan { label: "1" kind: APPLY } plan { label: "2" kind: CLASS_SUMS } plan { label: "3" kind: CLASS_COUNTS } plan { label: "4" kind: SQUARED_NORMS } plan { label: "5" kind: PROJECTED_GRAM } plan { label: "6" kind: SOFTMAX_GRADIENT } plan { label: "7" kind: NORM_COUNTS } plan { label: "8" kind: SEARCH } plan { label: "9" kind: PRODUCT } plan { label: "10" kind: RECENTER } plan { label: "11" kind: MAP })"},
       {"proposal-free", R"(version: 2 rows { columns { name: "x" } columns { name: "y" } row_bound: 1 })"}};
   return examples;
 }
@@ -91,7 +92,8 @@ inline const std::vector<Example>& from_site_examples() {
       {"from-standing", R"(standing { study: "ff" last: 3 head: "h" })"},
       {"from-refusal", R"(refusal { reason: "too much epsilon" code: 4 })"},
       {"from-answer-narrow", R"(answer { study: "ff" number: 3 rows: 2 columns: 1 entries: 2 narrow: true })"},
-      {"from-answer", R"(answer { study: "ff" number: 3 head: "h" rows: 2 columns: 2 symmetric: true shift: -3 entries: 3
+      {"from-answer",
+       R"(answer { study: "ff" number: 3 head: "h" rows: 2 columns: 2 symmetric: true shift: -3 entries: 3
          from: "a" })"},
       {"from-part", R"(part { values: "0123456789abcde\377" })"}};
   return examples;
