@@ -205,7 +205,7 @@ std::set<Kind> queries_of(const std::string& estimator) {
   if (estimator == "pca")
     kinds.insert({Kind::APPLY, Kind::SEARCH, Kind::PRODUCT, Kind::PROJECTED_GRAM, Kind::SQUARED_NORMS});
   else if (estimator == "cca" || estimator == "fda" || estimator == "sir")
-    kinds.insert({Kind::APPLY, Kind::MAP});
+    kinds.insert(Kind::APPLY);
   else if (estimator != "covariance")
     kinds.clear();
   return kinds;
