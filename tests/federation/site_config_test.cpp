@@ -24,6 +24,7 @@ using wire::v2::Kind;
 using wire::v2::Proposal;
 
 constexpr std::int64_t kNow = 1'800'000'000;  // the tests' own clock
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::uint32_t kExtremes[] = {0, 1, 1U << 31, 0xffffffffU};
 
 template <class T>
@@ -275,7 +276,7 @@ TEST_F(ProposalCheck, EveryFieldOfTheRowsMustBeTheSitesOwn) {
     EXPECT_THAT(checked(p), HasSubstr(words));
   };
   refused([](auto& r) { r.mutable_columns(0)->set_upper(111); }, "bounds or values of column 'age' differ");
-  refused([](auto& r) { r.mutable_columns(0)->set_lower(-0.0); }, "");
+  refused([](auto& r) { r.mutable_columns(0)->set_lower(-0.0); }, "column 'age' differ");
   refused([](auto& r) { r.mutable_columns(0)->set_bounded(false); }, "column 'age' differ");
   refused([](auto& r) { r.mutable_columns(1)->add_values("x"); }, "column 'sex' differ");
   refused([](auto& r) { r.mutable_columns(1)->clear_other(); }, "column 'sex' differ");
@@ -491,17 +492,17 @@ TEST_F(ProposalCheck, EpsilonIsThatOfTheSitesOwnAccountant) {
   EXPECT_THAT(checked(p), HasSubstr("it claims epsilon 1, but its plan costs"));
   p.set_epsilon(1000);
   EXPECT_THAT(checked(p), HasSubstr("above this site's limit of 1"));
-  for (const double epsilon : {std::nan(""), INFINITY, -INFINITY, -1.0, 0.0}) {
+  for (const double epsilon : {std::nan(""), kInfinity, -kInfinity, -1.0, 0.0}) {
     p = proposal();
     p.set_epsilon(epsilon);
     EXPECT_THAT(checked(p), Not("ok")) << epsilon;
   }
-  for (const double delta : {std::nan(""), INFINITY, -1.0, 0.0, 1.0, 1e-3, 0.99}) {
+  for (const double delta : {std::nan(""), kInfinity, -1.0, 0.0, 1.0, 1e-3, 0.99}) {
     p = proposal();
     p.set_delta(delta);
     EXPECT_THAT(checked(p), Not("ok")) << delta;
   }
-  for (const double mu : {std::nan(""), INFINITY, -INFINITY, -1.0, 0.0, -0.0, 1e308}) {
+  for (const double mu : {std::nan(""), kInfinity, -kInfinity, -1.0, 0.0, -0.0, 1e308}) {
     p = proposal();
     p.mutable_plan(0)->set_mu(mu);
     EXPECT_THAT(checked(p), Not("ok")) << mu;
