@@ -76,6 +76,9 @@ struct SiteConfig {
 /// Reads site.toml. Paths in it are relative to its folder. Keys that are not known are refused.
 Result<SiteConfig> read_site_config(const std::string& path);
 
+/// What an estimator may ask, private means and bounds included; nothing if it is none that sites know.
+std::set<wire::v2::Kind> queries_of(const std::string& estimator);
+
 /// A proposal that this site could take part in: what it costs and how its rows are read, all by the site's own file
 /// and accountant.
 struct Accepted {
