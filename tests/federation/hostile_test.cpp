@@ -672,10 +672,11 @@ class RealSite : public ::testing::Test {
     std::string schema;
     for (const char* column : {"a", "b"})
       schema += fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = -4\nupper = 4\n", column);
+    schema += "[[column]]\nname = \"label\"\nkind = \"categorical\"\nvalues = [\"A\", \"B\", \"C\"]\n";
     std::ofstream(folder_.file("schema.toml")) << schema;
     std::ofstream(folder_.file("site.toml")) << fmt::format(
         "coordinator = \"127.0.0.1:{}\"\ncoordinator_name = \"coordinator\"\ncoordinator_key = \"{}\"\n"
-        "data = \"{}\"\nschema = \"schema.toml\"\nheader = \"yes\"\nmissing = \"error\"\ndrop_unlisted = false\n"
+        "data = \"{}\"\nschema = \"schema.toml\"\nmissing = \"error\"\nunlisted = \"error\"\n"
         "dataset = \"rows\"\nledger = \"{}\"\nstate = \"{}\"\n"
         "[tls]\nauthority = \"tls-ca\"\ncertificate = \"tls-crt\"\nkey = \"tls-key\"\n"
         "[peers]\n\"site-0\" = \"{}\"\n[classes]\nlabel = [\"A\", \"B\", \"C\"]\n"

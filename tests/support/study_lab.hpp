@@ -4,6 +4,7 @@
 
 #include "eigenveil/federation/noise.hpp"
 #include "eigenveil/federation/site_study.hpp"
+#include "eigenveil/ledger/content_key.hpp"
 #include "eigenveil/privacy/noisy_histogram.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "tests/support/federation.hpp"
@@ -59,8 +60,11 @@ class StudyLab {
     ask->set_label(label);
     ask->set_kind(kind);
     ask->set_rows(2);
-    ask->set_columns(2);
-    ask->set_grid(kind == wire2::NORM_COUNTS || kind == wire2::SEARCH || kind == wire2::PRODUCT ? 512 : 0);
+    const bool searches = kind == wire2::NORM_COUNTS || kind == wire2::SEARCH || kind == wire2::PRODUCT;
+    const bool directed = searches || kind == wire2::APPLY || kind == wire2::PROJECTED_GRAM ||
+                          kind == wire2::SOFTMAX_GRADIENT || kind == wire2::MAP;
+    ask->set_columns(directed ? 2 : 0);
+    ask->set_grid(searches ? 512 : 0);
     ask->set_classes(kind == wire2::CLASS_SUMS || kind == wire2::CLASS_COUNTS ? 3 : 0);
     ask->set_mu(federation::moves_rows(kind) ? 0 : mu);
     ask->set_count(count);
@@ -224,7 +228,9 @@ class StudyLab {
     const auto cells = FilteredCells::sweep(*from_wire(ask.has_search() ? ask.search() : ask.product()), held);
     return ask.has_search() ? NoisyHistogram::cells(cells->above(), adjacency) : cells->sum(ask.chosen(), adjacency);
   }
-  std::string data_hash(std::size_t i, const federation::StudyKeys& keys) const;
+  std::string data_hash(std::size_t i, const federation::StudyKeys& keys) const {
+    return *content_key(data(i), keys.data.view());
+  }
 
   std::size_t charges(std::size_t i) const {
     return Ledger::open(configs[i].ledger)->show("rows")->reservations.size();
