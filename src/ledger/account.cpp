@@ -66,8 +66,8 @@ Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
 
 Result<Account> load_account(const Database& db, const std::string& name) {
   Statement row(db,
-                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
-                "dataset WHERE name = ?",
+                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based, EXISTS "
+                "(SELECT 1 FROM frozen WHERE frozen.id = dataset.id) FROM dataset WHERE name = ?",
                 name);
   const auto found = row.step();
   if (!found) return found.error();
@@ -82,6 +82,7 @@ Result<Account> load_account(const Database& db, const std::string& name) {
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
   account.status.budget = {name, *limit, *adjacency, row.text(4), row.integer(8) != 0};
   account.status.created = row.text(5);
+  account.status.frozen = row.integer(9) != 0;
   EIGENVEIL_TRY(load_reservations(db, account));
   auto works = works_of(db, name);
   if (!works) return works.error();

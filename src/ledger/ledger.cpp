@@ -119,8 +119,9 @@ std::string Ledger::default_path() {
   return (data / "eigenveil" / "ledger.db").string();
 }
 
-Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
-  auto db = Database::open(path, busy_timeout);
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                            const std::string& anchor) {
+  auto db = Database::open(path, busy_timeout, anchor);
   if (!db) return db.error();
   return Ledger(std::move(*db));
 }
@@ -138,6 +139,7 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
   }
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
+  if (budget.limit) EIGENVEIL_TRY(ledger::refuse_while_frozen(*db_));
   EIGENVEIL_TRY(Statement(*db_,
                           "INSERT INTO dataset(name, epsilon, delta, adjacency, unit, allow_model_based) "
                           "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO NOTHING",
@@ -208,6 +210,7 @@ Result<std::int64_t> ledger::charge(const Database& db, const std::string& datas
   EIGENVEIL_TRY(check_plan(adjacency, plan));
   auto account = load_account(db, dataset);
   if (!account) return account.error();
+  EIGENVEIL_TRY(refuse_frozen(*account));
   if (const Adjacency own = account->status.budget.adjacency; own != adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "

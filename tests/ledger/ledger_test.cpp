@@ -301,23 +301,6 @@ TEST_F(LedgerTest, AnUnknownFormatIsRefused) {
   EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 3"));
 }
 
-// A ledger of the first release has no word on model-based guarantees: it is brought up to date and refuses them.
-TEST_F(LedgerTest, ALedgerOfTheFirstFormatIsBroughtUpToDate) {
-  {
-    Ledger ledger = open();
-    ASSERT_TRUE(ledger.create({.name = "d", .limit = {}}).ok());
-    ASSERT_TRUE(accepts(ledger, "d", gaussian(0.1)));
-  }
-  EXPECT_EQ(query(path(), "DROP TRIGGER dataset_model_fixed"), "");
-  EXPECT_EQ(query(path(), "ALTER TABLE dataset DROP COLUMN allow_model_based"), "");
-  EXPECT_EQ(query(path(), "PRAGMA user_version = 1"), "");
-  Ledger ledger = open();
-  const auto status = ledger.show("d");
-  ASSERT_TRUE(status.ok()) << status.error().message;
-  EXPECT_EQ(status->reservations.size(), 1U);
-  EXPECT_FALSE(status->budget.allow_model_based);
-}
-
 TEST_F(LedgerTest, AModelBasedPlanIsPaidOnlyByADataSetThatAllowsIt) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create({.name = "strict", .limit = {}}).ok());
@@ -381,7 +364,7 @@ TEST_F(LedgerTest, AFolderWithoutWritePermissionIsRefusedWhetherTheFileExistsOrN
             0);
   std::filesystem::permissions(folder_, std::filesystem::perms(0755));
   { Ledger ledger = open(); }
-  std::filesystem::permissions(path(), std::filesystem::perms(0666));
+  for (const char* part : {"", ".key"}) std::filesystem::permissions(path() + part, std::filesystem::perms(0666));
   std::filesystem::permissions(folder_, std::filesystem::perms(0555));
   EXPECT_EQ(
       as_nobody([&] {

@@ -38,6 +38,10 @@ class LedgerTest : public ::testing::Test {
     return std::move(*ledger);
   }
 
+  void remove_ledger() const {
+    for (const char* part : {"", "-journal", ".key", ".anchor", ".lock"}) std::filesystem::remove(path() + part);
+  }
+
   std::filesystem::path folder_;
 };
 
