@@ -41,10 +41,7 @@ Result<MaskPair> keys_in(const std::string& folder) {
   std::ifstream in(path, std::ios::binary);
   if (in) return MaskPair::from_secret(std::string(std::istreambuf_iterator<char>(in), {}));
   MaskPair pair = MaskPair::draw();
-  auto file = AtomicFile::create(path);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(pair.secret));
-  EIGENVEIL_TRY(file->commit());
+  EIGENVEIL_TRY(write_secret_file(path, pair.secret));
   return pair;
 }
 
