@@ -92,6 +92,8 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 }  // namespace
 
 Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy) {
+  if (shape.adjacency != privacy.adjacency)
+    return internal_error("the plan is for other neighbours than the release says: nothing was charged");
   const bool tight = privacy.calibration == Calibration::kTight;
   auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
   if (!plan) return plan.error();
@@ -121,7 +123,7 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
   if (privacy.use_ledger) {
     auto payer = payer_of(privacy, data);
     if (!payer) return payer.error();
-    auto paid = payer->ledger.reserve(payer->dataset, privacy.adjacency, certified->plan, purpose);
+    auto paid = payer->ledger.reserve(payer->dataset, certified->plan, purpose);
     if (!paid) return paid.error();
     reservation = *std::move(paid);
     dataset = payer->dataset;

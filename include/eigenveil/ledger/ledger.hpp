@@ -82,7 +82,7 @@ class Ledger {
   Result<DatasetStatus> show(const std::string& name);
 
   /// Charges the whole plan in one transaction, on disk before it returns; or refuses and says what remains.
-  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, Adjacency adjacency, const PrivacyPlan& plan,
+  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                const std::string& purpose);
 
   /// As `reserve`, for work that survives its process. One transaction: a key that is new is charged for its whole
