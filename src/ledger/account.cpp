@@ -49,9 +49,14 @@ Status load_reservations(const Database& db, Account& account) {
 }  // namespace
 
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
-  PrivacyPlan plan;
-  Statement own(db, "SELECT model_based FROM reservation WHERE id = ?", reservation);
+  Statement own(db,
+                "SELECT model_based, dataset.adjacency FROM reservation JOIN dataset ON dataset.id = "
+                "reservation.dataset WHERE reservation.id = ?",
+                reservation);
   EIGENVEIL_TRY(own.step());
+  const auto adjacency = adjacency_from_name(own.text(1));
+  if (!adjacency) return adjacency.error();
+  PrivacyPlan plan(*adjacency);
   plan.model_based = own.integer(0) != 0;
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {

@@ -19,8 +19,8 @@ Result<std::int64_t> insert_reservation(const Database& db, const Account& accou
                                         const std::string& purpose);
 
 /// Refuses the plan, or inserts it as a reservation of the data set.
-Result<std::int64_t> charge(const Database& db, const std::string& dataset, Adjacency adjacency,
-                            const PrivacyPlan& plan, const std::string& purpose);
+Result<std::int64_t> charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+                            const std::string& purpose);
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation);
 
 /// Refuses a data set of a restored ledger, until that is accepted.

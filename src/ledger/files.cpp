@@ -31,9 +31,24 @@ Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
                   *std::move(content)};
 }
 
+Result<std::vector<std::string>> owners_of(const ledger::Database& db, const FileKeys& keys) {
+  std::vector<std::string> names;
+  Statement row(
+      db,
+      "SELECT DISTINCT name FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT NULL AND "
+      "(path = ? OR content = ?) ORDER BY name",
+      keys.path, keys.content);
+  for (;;) {
+    const auto more = row.step();
+    if (!more) return more.error();
+    if (!*more) return names;
+    names.push_back(row.text(0));
+  }
+}
+
 }  // namespace
 
-Status Ledger::bind_file(const std::string& dataset, const std::string& path) {
+Result<std::vector<std::string>> Ledger::bind_file(const std::string& dataset, const std::string& path) {
   const auto keys = keys_of(*db_, path);
   if (!keys) return keys.error();
   Transaction transaction(*db_);
@@ -43,7 +58,9 @@ Status Ledger::bind_file(const std::string& dataset, const std::string& path) {
   EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account->id,
                           keys->path, keys->content)
                     .finish());
-  return transaction.commit();
+  auto owners = owners_of(*db_, *keys);
+  EIGENVEIL_TRY(transaction.commit());
+  return owners;
 }
 
 Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
@@ -59,18 +76,7 @@ Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
   if (!keys) return keys.error();
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  std::vector<std::string> names;
-  Statement row(
-      *db_,
-      "SELECT DISTINCT name FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT NULL AND "
-      "(path = ? OR content = ?) ORDER BY name",
-      keys->path, keys->content);
-  for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return names;
-    names.push_back(row.text(0));
-  }
+  return owners_of(*db_, *keys);
 }
 
 Result<std::string> Ledger::content_key(const std::string& path) const {

@@ -19,7 +19,8 @@ constexpr double kUnlimitedDelta = 1e-6;  // as `show` reports
 Status charge_spent(const ledger::Database& db, Account& account, Epsilon spent) {
   const auto& limit = account.status.budget.limit;
   const Delta delta = limit ? limit->delta : *Delta::of(kUnlimitedDelta);
-  const PrivacyPlan plan{{{"spent before the ledger was restored", GaussianEvent{gaussian_mu(spent, delta)}}}};
+  const PrivacyPlan plan(account.status.budget.adjacency,
+                         {{"spent before the ledger was restored", GaussianEvent{gaussian_mu(spent, delta)}}});
   if (account.charged.empty() && limit) {
     account.filter = ledger::choose_filter(*limit, plan.events);
     if (account.filter.kind == Filter::Kind::kOpen) account.filter.kind = Filter::Kind::kGaussian;  // all is gone

@@ -37,7 +37,7 @@ std::string difference(const WorkRecord& there, const WorkRecord& now) {
   if (there.pinned.size() != now.pinned.size()) return "number of pinned facts";
   if (there.dataset != now.dataset) return "data set";
   if (there.expires != now.expires) return "time of expiry";
-  if (there.plan.events != now.plan.events || there.plan.model_based != now.plan.model_based) return "plan";
+  if (there.plan != now.plan) return "plan";
   return {};
 }
 
@@ -56,10 +56,9 @@ Work::Work(WorkRecord record, std::shared_ptr<Database> db, std::int64_t id, std
 Work::~Work() = default;
 
 std::unique_ptr<Work> work_without_ledger(PrivacyPlan plan, std::string key, WorkFacts facts) {
-  WorkRecord record;
+  WorkRecord record(std::move(plan));
   record.key = std::move(key);
   record.pinned = std::move(facts.pinned);
-  record.plan = std::move(plan);
   return std::unique_ptr<Work>(new Work(std::move(record), nullptr, 0, nullptr));
 }
 
@@ -139,10 +138,9 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
                                  const std::string& key, const WorkFacts& facts,
                                  std::optional<std::chrono::system_clock::time_point> expires) {
   EIGENVEIL_TRY(check_key(key, facts));
-  WorkRecord wanted;
+  WorkRecord wanted(plan);
   wanted.key = key;
   wanted.pinned = facts.pinned;
-  wanted.plan = plan;
   wanted.dataset = dataset;
   if (expires)
     wanted.expires = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(*expires)));
@@ -173,9 +171,7 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
   }
   if (ledger::expired(wanted)) return budget_refused(fmt::format("'{}' has expired before it began", key));
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto account = ledger::load_account(*db_, dataset);
-  if (!account) return account.error();
-  const auto reservation = ledger::charge(*db_, dataset, account->status.budget.adjacency, plan, purpose);
+  const auto reservation = ledger::charge(*db_, dataset, plan, purpose);
   if (!reservation) return reservation.error();
   wanted.generation = transaction.head().mark.generation + 1;
   const auto id = ledger::insert_work(*db_, *reservation, wanted);

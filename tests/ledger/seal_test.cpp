@@ -99,7 +99,7 @@ TEST_F(SealTest, AProcessThatHasTheLedgerOpenSeesDamageBeforeItCharges) {
   Ledger ledger = open();
   auto begun = ledger.begin_work("d", gaussian(0.05), "", "study 2", {});
   forge("UPDATE event SET mechanism = 'gaussian:mu=0.01' WHERE reservation = 1 AND position = 0");
-  EXPECT_THAT(ledger.reserve("d", Adjacency::kReplaceOne, gaussian(0.01), "").error().message, HasSubstr("damaged"));
+  EXPECT_THAT(ledger.reserve("d", gaussian(0.01), "").error().message, HasSubstr("damaged"));
   EXPECT_TRUE(begun->work->advance(1, "h").ok()) << "what it holds itself is whole";
   forge("UPDATE work SET step = 0, state = 'met' WHERE id = 2");
   EXPECT_THAT(begun->work->advance(1, "other").error().message, HasSubstr("damaged"));
@@ -146,7 +146,7 @@ TEST_F(SealTest, AnOlderCopyIsFrozenAndItsOpenWorksAreLostUntilItIsSaidWhatWasSp
   Ledger ledger = open();
   EXPECT_GT(*ledger.generation(), generation + 2) << "beyond all that was seen of it";
   EXPECT_TRUE(ledger.show("d")->frozen);
-  const auto refused = ledger.reserve("d", Adjacency::kReplaceOne, gaussian(0.01), "");
+  const auto refused = ledger.reserve("d", gaussian(0.01), "");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kBudgetRefused);
   EXPECT_THAT(refused.error().message, HasSubstr("ledger accept-restore NAME --spent"));

@@ -82,7 +82,7 @@ class Ledger {
   Result<DatasetStatus> show(const std::string& name);
 
   /// Charges the whole plan in one transaction, on disk before it returns; or refuses and says what remains.
-  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, Adjacency adjacency, const PrivacyPlan& plan,
+  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                const std::string& purpose);
 
   /// As `reserve`, for work that survives its process. One transaction: a key that is new is charged for its whole
@@ -105,7 +105,8 @@ class Ledger {
   Result<std::int64_t> verify();
 
   /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content.
-  Status bind_file(const std::string& dataset, const std::string& path);
+  /// Answers what `budgets_of` answers then.
+  Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
   /// The data sets with a budget that the file belongs to, by its path or by what is in it.
   Result<std::vector<std::string>> budgets_of(const std::string& path);
   /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
