@@ -225,6 +225,7 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   config.state = "state";
   root.take("state", config.state);
   root.take("anchor", config.anchor);
+  config.quantum_ms = 50;
   root.take("quantum_ms", config.quantum_ms, 0, 600'000);
   EIGENVEIL_TRY(read_rows_section(root, path, config));
   EIGENVEIL_TRY(read_policy(Section(root.table("policy"), path + ", [policy]"), path, config.policy));
