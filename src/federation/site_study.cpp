@@ -8,10 +8,10 @@
 #include <set>
 
 #include "anchor.hpp"
-#include "data_key.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
+#include "eigenveil/ledger/content_key.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::federation {
@@ -125,7 +125,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
     EIGENVEIL_TRY(key_file.save(**kept));
   }
   StudyKeys keys = **std::move(kept);
-  const auto data = data_key(config.data, keys.data);
+  const auto data = content_key(config.data, keys.data.view());
   if (!data) return data.error();
   const WorkFacts facts = facts_of(proposed, keys, *data, *known);
   auto begun = ledger->begin_work(config.dataset, accepted->plan,
@@ -166,15 +166,14 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
 }
 
 Status SiteStudy::read_rows(Observer& observer) {
-  const std::string before = file_state(config_.data);
   RunOptions run;
   run.threads = config_.threads;
   run.memory = config_.memory;
   auto rows = bound_rows(row_options_, run, config_.memory / 2, observer);  // the other half is for sums
   if (!rows) return rows.error();
-  const auto data = data_key(config_.data, keys_.data);
+  const auto data = content_key(config_.data, keys_.data.view());
   if (!data) return data.error();
-  if (*data != data_key_ || file_state(config_.data) != before)
+  if (*data != data_key_)
     return bad_input(config_.data + ": the file changed while it was read");
   const auto& stated = proposed_.proposal.rows();
   if (rows->lattice().radius != stated.radius() || rows->lattice().bits != static_cast<int>(stated.bits()))

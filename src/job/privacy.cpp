@@ -180,7 +180,8 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
   return words + (charge.plan.model_based
                       ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
                         "draws from a spiked Gaussian, and need not hold for any other data."
-                      : "It holds for every data set; it does not depend on how the rows were drawn.");
+                      : "It holds for every data set; it does not depend on how the rows were drawn.") +
+         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil
