@@ -173,8 +173,7 @@ Status SiteStudy::read_rows(Observer& observer) {
   if (!rows) return rows.error();
   const auto data = content_key(config_.data, keys_.data.view());
   if (!data) return data.error();
-  if (*data != data_key_)
-    return bad_input(config_.data + ": the file changed while it was read");
+  if (*data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
   const auto& stated = proposed_.proposal.rows();
   if (rows->lattice().radius != stated.radius() || rows->lattice().bits != static_cast<int>(stated.bits()))
     return bad_input("the rows are on another lattice than the proposal says");
