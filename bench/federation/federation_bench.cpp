@@ -111,7 +111,8 @@ void error(const Setting& setting) {
           const Matrix noise = noisy - must(silent.ask(planned.events[0].label, Gram{})).value();
           double square = 0;
           for (Eigen::Index j = 0; j < d; ++j) square += noise.col(j).tail(d - 1 - j).squaredNorm();
-          const double sigma = deviation_of(empty_sum(Gram{}, static_cast<std::size_t>(d), {1.5, 20}, planned.adjacency), mu);
+          const double sigma =
+              deviation_of(empty_sum(Gram{}, static_cast<std::size_t>(d), {1.5, 20}, planned.adjacency), mu);
           mean[std::string("noise ") + name] +=
               square / (static_cast<double>(d * (d - 1)) / 2) / (sigma * sigma) / setting.seeds;
           const Matrix V = must(top_eigenpairs(noisy, 1)).vectors;
@@ -189,8 +190,7 @@ void throughput() {
     // federation's doing.
     std::vector<std::unique_ptr<LocalOracle>> alone;
     for (std::size_t i = 0; i < sites; ++i)
-      alone.emplace_back(new LocalOracle(
-          test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
+      alone.emplace_back(new LocalOracle(test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
     std::barrier round(static_cast<std::ptrdiff_t>(sites));
     const double computing = seconds_of([&] {
       std::vector<std::jthread> threads;
@@ -209,7 +209,8 @@ void throughput() {
   std::vector<std::string> text;
   for (int i = 0; i < 4; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
   TestSites holders(4, header(d), text, run_apart);
-  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50, PrivacyPlan(Adjacency::kReplaceOne, {{"gram", GaussianEvent{0.1}, 1}}));
+  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50,
+                        PrivacyPlan(Adjacency::kReplaceOne, {{"gram", GaussianEvent{0.1}, 1}}));
   const long before = resident_kilobytes();
   const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{})); });
   fmt::print(

@@ -216,7 +216,9 @@ Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
 Status SiteStudy::admit(const wire::v1::Ask& ask) {
   if (ask.has_recenter()) return {};
   if (ask.repeats() != 0) return admit_repeat(ask);
-  const auto beyond = [](const Error& why) { return bad_input("the coordinator asks beyond the plan: " + why.message); };
+  const auto beyond = [](const Error& why) {
+    return bad_input("the coordinator asks beyond the plan: " + why.message);
+  };
   if (gaussian(ask)) {
     const auto mu = meter_.gaussian(ask.label());
     if (!mu) return beyond(mu.error());

@@ -26,8 +26,7 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   if (!ledger) return ledger.error();
   if (privacy.dataset.empty())
     EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = plan.adjacency}));
-  return once ? ledger->reserve_once(dataset, plan, purpose)
-              : ledger->reserve(dataset, plan, purpose);
+  return once ? ledger->reserve_once(dataset, plan, purpose) : ledger->reserve(dataset, plan, purpose);
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -81,7 +80,8 @@ Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptio
                                      Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
+  if (privacy.use_ledger)
+    dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
   auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
                                         : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
   if (!reservation) return reservation.error();

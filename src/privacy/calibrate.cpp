@@ -22,9 +22,7 @@ double within(double value) {
 struct Scaler {
   double s;
   Mechanism operator()(const GaussianEvent& event) const { return GaussianEvent{within<tag::Mu>(event.mu * s)}; }
-  Mechanism operator()(const PureEvent& event) const {
-    return PureEvent{within<tag::PureEpsilon>(event.epsilon * s)};
-  }
+  Mechanism operator()(const PureEvent& event) const { return PureEvent{within<tag::PureEpsilon>(event.epsilon * s)}; }
   Mechanism operator()(const PoissonGaussianEvent& event) const {
     return PoissonGaussianEvent{event.q, within<tag::NoiseMultiplier>(event.sigma / s)};
   }

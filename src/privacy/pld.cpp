@@ -39,7 +39,8 @@ class Merger {
       pure_[std::min(tag::PureEpsilon::kMost, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
-      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] += count;
+      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] +=
+          count;
     }
   }
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }

@@ -31,9 +31,9 @@ double log_expm1(double x) { return x > 1 ? x + std::log1p(-std::exp(-x)) : std:
 //             = ln(1 + sum_{k>=2} C(alpha,k) (1-q)^(alpha-k) q^k (e^((k^2-k) / 2 sigma^2) - 1))
 // (Mironov, Talwar and Zhang 2019, sections 3.1 and 3.3: the other direction is never larger.)
 double renyi(const PoissonGaussianEvent& event, int alpha) {
-  if (event.q <= 0) return 0;
   if (event.q >= 1) return renyi(GaussianEvent{1 / event.sigma}, alpha);
-  const double q = std::max(event.q.value(), 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
+  const double q =
+      std::max(event.q.value(), 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
   const double sigma = event.sigma;
   std::vector<double> log_terms;
   long double log_binomial = std::log(static_cast<long double>(alpha));

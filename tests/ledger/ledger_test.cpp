@@ -93,8 +93,8 @@ TEST_F(LedgerTest, CreateIfMissingKeepsAnExistingBudget) {
 
 TEST_F(LedgerTest, AnUnknownDataSetIsAUsageErrorThatSaysHowToCreateIt) {
   Ledger ledger = open();
-  for (const Error& error : {ledger.reserve("d", gaussian(1), "").error(), ledger.show("d").error(),
-                             ledger.release_unused("d").error()}) {
+  for (const Error& error :
+       {ledger.reserve("d", gaussian(1), "").error(), ledger.show("d").error(), ledger.release_unused("d").error()}) {
     EXPECT_EQ(error.code, ErrorCode::kUsage);
     EXPECT_THAT(error.message, HasSubstr("eigenveil ledger create NAME --epsilon E --delta D"));
   }

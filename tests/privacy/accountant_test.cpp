@@ -195,8 +195,8 @@ TEST(Accountant, ReachesTheExtremesOfDeltaAndEpsilon) {
     const double far = *delta_of(events, 1000);
     EXPECT_TRUE(far > 0 && far <= 1e-300) << far;
   }
-  EXPECT_NEAR(epsilon_at({pure(1000)}, 1e-300) / 1000, 1, 1e-14);
-  EXPECT_NEAR(epsilon_at({pure(1000), gaussian(0.5)}, 1e-12) / (1000 + gaussian_epsilon(0.5, del(1e-12))), 1, 1e-3);
+  EXPECT_NEAR(epsilon_at({pure(100, 10)}, 1e-300) / 1000, 1, 1e-14);
+  EXPECT_NEAR(epsilon_at({pure(100, 10), gaussian(0.5)}, 1e-12) / (1000 + gaussian_epsilon(0.5, del(1e-12))), 1, 1e-3);
   // Between the Gaussian alone and both taken apart.
   const double alone = gaussian_epsilon(1e-6, del(1e-12));
   const double both = epsilon_at({pure(1e-6), gaussian(1e-6)}, 1e-12);

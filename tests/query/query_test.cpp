@@ -167,8 +167,8 @@ TEST(SoftmaxGradientSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   ASSERT_TRUE(once.ok());
   const Matrix expected = slow_softmax(rows, classes, W, 300000);
   for (Eigen::Index i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * once->unit,
-                expected.data()[i], 3000.0);  // a step of w a row
+    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * once->unit, expected.data()[i],
+                3000.0);  // a step of w a row
   for (const auto& [threads, chunk] : {std::pair<int, std::size_t>{1, 7}, {2, 100}, {7, 13}, {7, 0}}) {
     const auto other =
         exact_sum(query, lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk, .classes = classes}));

@@ -111,8 +111,8 @@ class Ledger {
 
  private:
   explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}
-  Result<std::unique_ptr<Reservation>> charge(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
-                                              bool once);
+  Result<std::unique_ptr<Reservation>> charge(const std::string& dataset, const PrivacyPlan& plan,
+                                              const std::string& purpose, bool once);
   Result<bool> insert(const DatasetBudget& budget);  // whether the name was new
   std::shared_ptr<ledger::Database> db_;
 };

@@ -34,9 +34,7 @@ ClipOptions two_steps() {
 }
 
 LocalOracle quiet_oracle(const RowMajorMatrix& rows, const ClipOptions& options) {
-  PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
-  std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
-  return test::oracle_over(rows, 2, plan, 1);
+  return test::oracle_over(rows, 2, test::without_noise(plan_clip(Adjacency::kAddRemoveOne, options)), 1);
 }
 
 // ---- batch
@@ -66,8 +64,6 @@ TEST(ClipTraining, TwoStepsAreThoseOfAlgorithmOne) {
   const RowMajorMatrix rows = (RowMajorMatrix(2, 4) << 1, 0, 1, 0, 0, 1, 0, 1).finished();
   const ClipOptions options = two_steps();
   auto oracle = quiet_oracle(rows, options);
-  PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
-  std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
   const auto fit = fit_clip(oracle, options);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   const double root = std::sqrt(1.01);
@@ -445,8 +441,8 @@ TEST(ClipTraining, BatchesAreRefusedWhereRowsAreDivided) {
   const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, two_steps());
   LocalOracle oracle(std::make_unique<Share>(test::bound_matrix(RowMajorMatrix::Ones(3, 4), 2)),
                      reserve_without_ledger(plan), SecureRandom::insecure(1));
-  const auto answer = oracle.ask_batch(plan.events[0].label,
-                                       ClippedBatch([](const Batch&) { return Vector(Vector::Zero(1)); }, 1));
+  const auto answer =
+      oracle.ask_batch(plan.events[0].label, ClippedBatch([](const Batch&) { return Vector(Vector::Zero(1)); }, 1));
   ASSERT_FALSE(answer.ok());
   EXPECT_NE(answer.error().message.find("this engine gives sums over rows only"), std::string::npos);
 }

@@ -86,11 +86,11 @@ TEST(Classes, WithoutNoiseTheyAgreeWithADenseSolve) {
     const Pair pair = direct_pair(test::on_the_lattice(data.rows, 20), data.classes, 4, problem);
     const auto dense = top_generalized_eigenpairs(pair.A, pair.B, 3);
     const Matrix& V = fit.solution.vectors;
-    EXPECT_LT((fit.solution.values - dense->values).cwiseAbs().maxCoeff(), 1e-8);
-    EXPECT_LT((pair.A * V - pair.B * V * fit.solution.values.asDiagonal()).norm(), 1e-8);
-    EXPECT_LT((V.transpose() * pair.B * V - Matrix::Identity(3, 3)).norm(), 1e-8);
-    EXPECT_NEAR(fit.priors.sum(), 1, 1e-12);
-    EXPECT_NEAR(fit.priors[1], 0.25, 1e-12);
+    EXPECT_LT((fit.solution.values - dense->values).cwiseAbs().maxCoeff(), 1e-6);
+    EXPECT_LT((pair.A * V - pair.B * V * fit.solution.values.asDiagonal()).norm(), 1e-6);
+    EXPECT_LT((V.transpose() * pair.B * V - Matrix::Identity(3, 3)).norm(), 1e-6);
+    EXPECT_NEAR(fit.priors.sum(), 1, 1e-8);
+    EXPECT_NEAR(fit.priors[1], 0.25, 1e-8);
   }
 }
 

@@ -32,11 +32,16 @@ PrivacyPlan plan_of(double mu, long long count) {
   return PrivacyPlan(Adjacency::kReplaceOne, {{"x", GaussianEvent{mu}, count}});
 }
 
+PrivacyPlan quiet(PrivacyPlan plan) {
+  for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{test::kLittleNoiseOfModels};
+  return plan;
+}
+
 TEST(PairOracle, AnswersAreExactUpToTheirNoise) {
   std::mt19937_64 random(1);
   const Matrix A = symmetric(random, 6);
   const Matrix B = definite(random, 6);
-  auto oracle = oracle_of({A, B, 0.01, 0.02}, plan_of(test::kHardlyAnyNoise, 3));
+  auto oracle = oracle_of({A, B, 0.01, 0.02}, plan_of(test::kLittleNoiseOfModels, 3));
   EXPECT_LT((oracle.ask("x", Which::kA)->value() - A).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LT((oracle.ask("x", Which::kB)->value() - B).cwiseAbs().maxCoeff(), 1e-10);
   const Matrix V =
@@ -58,15 +63,13 @@ TEST(PairOracle, NeighboursStayWithinTheSensitivity) {
     const Matrix V =
         Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, 1)).householderQ() * Matrix::Identity(d, 1);
     const double mu = 0.5;
-    auto one = oracle_of({A, A, s, s}, plan_of(test::kHardlyAnyNoise, 2));
-    auto two = oracle_of({A + D, A, s, s}, plan_of(test::kHardlyAnyNoise, 2));
-    const Matrix whole =
-        one.ask("x", Which::kA)->value() - two.ask("x", Which::kA)->value();
+    auto one = oracle_of({A, A, s, s}, plan_of(test::kLittleNoiseOfModels, 2));
+    auto two = oracle_of({A + D, A, s, s}, plan_of(test::kLittleNoiseOfModels, 2));
+    const Matrix whole = one.ask("x", Which::kA)->value() - two.ask("x", Which::kA)->value();
     // sigma = sensitivity / mu, and an entry off the diagonal has sigma / sqrt(2)
     const double moved = oracle_of({A, A, s, s}, plan_of(mu, 1)).ask("x", Which::kA)->deviation() * std::sqrt(2.0) * mu;
     EXPECT_LE(whole.norm(), moved);
-    const Matrix product = one.ask_product("x", Which::kA, V)->value() -
-                           two.ask_product("x", Which::kA, V)->value();
+    const Matrix product = one.ask_product("x", Which::kA, V)->value() - two.ask_product("x", Which::kA, V)->value();
     EXPECT_LE(product.norm(), moved);
   }
 }
@@ -85,11 +88,12 @@ TEST(PairOracle, NoiseHasTheStatedDeviation) {
   EXPECT_NEAR(product.norm() / static_cast<double>(d), 2, 5 * 2 / std::sqrt(2 * 3600.0));
 }
 
-// One triangle alone would speak for a matrix that is symmetric only nearly, and its neighbour could differ in the other.
+// One triangle alone would speak for a matrix that is symmetric only nearly, and its neighbour could differ in the
+// other.
 TEST(PairOracle, BothTrianglesCount) {
   Matrix A = Matrix::Identity(3, 3);
   A(0, 2) += 1e-10;
-  auto oracle = oracle_of({A, A, 1e-6, 1e-6}, plan_of(test::kHardlyAnyNoise, 1));
+  auto oracle = oracle_of({A, A, 1e-6, 1e-6}, plan_of(test::kLittleNoiseOfModels, 1));
   EXPECT_NEAR(oracle.ask("x", Which::kA)->value()(2, 0), 0.5e-10, 1e-14);
 }
 
@@ -118,7 +122,7 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   const PrivatePair pair{symmetric(random, 8), definite(random, 8), 1e-3, 1e-3};
   const auto dense = top_generalized_eigenpairs(pair.A, pair.B, 3);
   GepOptions options{.components = 3};
-  const PrivacyPlan once = test::without_noise(plan_pair(Adjacency::kReplaceOne, options));
+  const PrivacyPlan once = quiet(plan_pair(Adjacency::kReplaceOne, options));
   auto oracle = oracle_of(pair, once);
   const auto fit = fit_pair(oracle, options);
   ASSERT_TRUE(fit.ok());
@@ -129,7 +133,7 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   options.components = 1;
   options.noise = GepNoise::kEachStep;
   options.rounds = 500;
-  const PrivacyPlan steps = test::without_noise(plan_pair(Adjacency::kReplaceOne, options));
+  const PrivacyPlan steps = quiet(plan_pair(Adjacency::kReplaceOne, options));
   auto stepping = oracle_of(pair, steps);
   const auto flowed = fit_pair(stepping, options);
   ASSERT_TRUE(flowed.ok());

@@ -146,14 +146,14 @@ TEST(PaperCalibration, HasThePapersOwnNoise) {
       return deviation_of(empty_sum(query, 4, lattice, adjacency), mu);
     };
 
-    const PrivacyPlan gram = paper_gram(PrivacyPlan(adjacency, {{"covariance", GaussianEvent{1}}}), adjacency, epsilon, delta);
+    const PrivacyPlan gram =
+        paper_gram(PrivacyPlan(adjacency, {{"covariance", GaussianEvent{1}}}), adjacency, epsilon, delta);
     EXPECT_NEAR(noise_of(Gram{}, last_mu(gram)), B2 * std::sqrt(2 * std::log(1.25e5)) / 0.8, 1e-3);
 
     const PowerOptions plain{.rounds = 5, .filter = RowFilter::kOff};
     const PrivacyPlan sparse =
         paper_sparse_power(plan_power(adjacency, options, plain), adjacency, 5, 2, epsilon, delta);
-    EXPECT_NEAR(noise_of(Apply{X}, last_mu(sparse)),
-                B2 * 2 * 5 / 0.8 * std::sqrt(2 * std::log(2 * 5e5)), 0.05);
+    EXPECT_NEAR(noise_of(Apply{X}, last_mu(sparse)), B2 * 2 * 5 / 0.8 * std::sqrt(2 * std::log(2 * 5e5)), 0.05);
 
     // epsilon = 2 (T e^2 + sqrt(2 T ln(1 / d)) e), d = delta / (T + 1)
     const PowerOptions drop{.rounds = 5, .filter = RowFilter::kDrop};
@@ -163,8 +163,8 @@ TEST(PaperCalibration, HasThePapersOwnNoise) {
     const double d = 1e-5 / 6;
     EXPECT_NEAR(2 * (5 * e * e + std::sqrt(2 * 5 * std::log(1 / d)) * e), 0.8, 1e-9);
     const FilteredApply query{X, {0.5, B2}, FilterMode::kDrop};
-    EXPECT_NEAR(deviation_of(empty_sum(query, 0, lattice, adjacency), last_mu(adaptive)), 0.5 * std::sqrt(2 * std::log(2 / d)) / e,
-                0.01);
+    EXPECT_NEAR(deviation_of(empty_sum(query, 0, lattice, adjacency), last_mu(adaptive)),
+                0.5 * std::sqrt(2 * std::log(2 / d)) / e, 0.01);
     EXPECT_NEAR(paper_rows_above(5, epsilon, delta), 6 * std::log(20.0) / e, 1e-9);
   }
 }
