@@ -26,6 +26,7 @@ constexpr double kMostCells = 262144;    // of one event
 constexpr double kSmallestStep = 1e-12;
 constexpr double kLargestStep = 0.25;       // above it, rounding up no longer costs O(h^2) but O(h)
 constexpr std::size_t kMostDistinct = 200;  // more kinds of events are rounded to a common ladder
+constexpr double kLargestPure = 100;        // of a PureEvent
 constexpr double kLowestLogDelta = -1500;   // far below the range of double
 
 /// Equal answers together, all Gaussians as one: mu^2 adds.
@@ -36,7 +37,7 @@ class Merger {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
       mu_ = std::hypot(mu_, gaussian->mu * std::sqrt(count)) * (1 + 4e-16);
     } else if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) {
-      pure_[up(pure->epsilon, ladder)] += count;
+      pure_[std::min(kLargestPure, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
       poisson_[{std::min(1.0, up(q, ladder)), 1 / up(1 / sigma, ladder)}] += count;
@@ -143,7 +144,8 @@ struct Job {
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
-/// A step of at most `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid.
+/// A step of about `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid, but for a
+/// rounding error that `discretise` treats like any other distance.
 double aligned(const Job& job, double wanted) {
   double weight = 0;
   double epsilon = 0;
@@ -266,7 +268,7 @@ double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   if (sources.empty()) return 0;
   double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
   if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
-  return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
+  return std::min(epsilon, largest_loss(sources));
 }
 
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {

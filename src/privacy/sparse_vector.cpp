@@ -29,8 +29,8 @@ Result<Released<std::size_t>> SparseVector::first_at_most(const PrivateCounts& c
   const bool noisy = !std::isinf(epsilon);
   if (noisy) EIGENVEIL_TRY(check(epsilon));
   const DiscreteLaplace draw(kDenominator, noisy ? inverse_scale(epsilon) : 1);
-  const auto noise = [&] { return noisy ? draw(random) : 0; };
-  const std::int64_t noisy_target = target + noise();
+  const auto noise = [&] { return noisy ? draw(random) : Int128{0}; };
+  const Int128 noisy_target = target + noise();
   for (std::size_t j = 0; j < last; ++j)
     if (counts.values[j] + noise() <= noisy_target) return Released<std::size_t>(j);
   return Released<std::size_t>(last);
