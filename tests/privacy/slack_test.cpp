@@ -66,7 +66,6 @@ TEST(Slack, IsPaidByEveryPlanInEpsilonAndInDelta) {
 
     const double ideal_delta = closed ? gaussian_log_delta(mu, 1 - epsilon) : pld_log_delta(events, 1 - epsilon);
     EXPECT_GE(std::log(*delta_of(events, 1)), ideal_delta + log_factor) << to_text(events[0]);
-    EXPECT_GE(*delta_of(events, 0), std::expm1(epsilon)) << "at epsilon 0 the lattice costs delta";
   }
 }
 
@@ -124,6 +123,15 @@ TEST(Slack, LeavesNothingWhereTheCutCostsAllOfDelta) {
   EXPECT_EQ(slack::log_delta_left(all, std::log(1e-6)), -kInfinity);
   EXPECT_NEAR(slack::log_delta_left(all, std::log(2e-6)), std::log(1e-6), 1e-12);
   EXPECT_NEAR(slack::log_delta_with(all, std::log(1e-6), 1000), std::log(2e-6), 1e-12);
+}
+
+// P <= e^(eps + s) Q + d, so P <= e^eps Q + d + e^eps (e^s - 1).
+TEST(Slack, CostsDeltaWhereEpsilonIsTooSmallToPay) {
+  const slack::Slack lattice{1e-3, 0, -kInfinity};
+  EXPECT_NEAR(std::exp(slack::log_delta_with(lattice, std::log(1e-5), 0)), 1e-5 + std::expm1(1e-3), 1e-9);
+  EXPECT_NEAR(std::exp(slack::log_delta_with(lattice, std::log(1e-5), 4e-4)), 1e-5 + std::exp(4e-4) * std::expm1(6e-4),
+              1e-9);
+  EXPECT_NEAR(std::exp(slack::log_delta_with(lattice, std::log(1e-5), 1e-3)), 1e-5, 1e-15);
 }
 
 TEST(Slack, IsPaidByTheRenyiFiltersConversion) {
