@@ -26,7 +26,6 @@ constexpr double kMostCells = 262144;    // of one event
 constexpr double kSmallestStep = 1e-12;
 constexpr double kLargestStep = 0.25;       // above it, rounding up no longer costs O(h^2) but O(h)
 constexpr std::size_t kMostDistinct = 200;  // more kinds of events are rounded to a common ladder
-constexpr double kLargestPure = 100;        // of a PureEvent
 constexpr double kLowestLogDelta = -1500;   // far below the range of double
 
 /// Equal answers together, all Gaussians as one: mu^2 adds.
@@ -37,10 +36,11 @@ class Merger {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
       mu_ = std::hypot(mu_, gaussian->mu * std::sqrt(count)) * (1 + 4e-16);
     } else if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) {
-      pure_[std::min(kLargestPure, up(pure->epsilon, ladder))] += count;
+      pure_[std::min(tag::PureEpsilon::kMost, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
-      poisson_[{std::min(1.0, up(q, ladder)), 1 / up(1 / sigma, ladder)}] += count;
+      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] +=
+          count;
     }
   }
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }
