@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "eigenveil/estimators/pca/model_sensitivity.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -26,8 +27,7 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   if (!ledger) return ledger.error();
   if (privacy.dataset.empty())
     EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = plan.adjacency}));
-  return once ? ledger->reserve_once(dataset, plan, purpose)
-              : ledger->reserve(dataset, plan, purpose);
+  return once ? ledger->reserve_once(dataset, plan, purpose) : ledger->reserve(dataset, plan, purpose);
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -81,7 +81,8 @@ Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptio
                                      Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
+  if (privacy.use_ledger)
+    dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
   auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
                                         : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
   if (!reservation) return reservation.error();
@@ -103,18 +104,22 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
            "and demonstrations only.";
   const bool paper = privacy.calibration == Calibration::kPaper;
   const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
+  const bool model = charge.plan.model_based;
   const std::string words = fmt::format(
       "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
       "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
       "except with probability {:g}. ",
       epsilon, privacy.delta.value(),
-      privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
-                                                  : "one row is added or removed; the number of rows is private",
+      model ? "one row is replaced by an independent copy; the number of rows is public"
+      : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
+                                                    : "one row is added or removed; the number of rows is private",
       epsilon, std::exp(epsilon), privacy.delta.value());
-  return words + (charge.plan.model_based
-                      ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
-                        "draws from a spiked Gaussian, and need not hold for any other data."
-                      : "It holds for every data set; it does not depend on how the rows were drawn.");
+  return words + (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
+                                      "spiked model, and neighbours that replace one by an independent copy, the "
+                                      "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
+                                      "other rows or neighbours nothing is promised.",
+                                      1 - kModelFailure, kModelConfidence)
+                        : "It holds for every data set; it does not depend on how the rows were drawn.");
 }
 
 }  // namespace eigenveil

@@ -69,6 +69,8 @@ struct Spectrum {
 
 double from_angles(const Matrix& sines) { return std::sqrt(2.0) * sines.norm(); }
 
+constexpr Index kMostSolved = 256;  // columns for which eight dense solves a data set are quick enough
+
 // ||P - P'||_F of the top r of diag(values) + e'e'^T - ee^T against the first r axes, by a dense solve
 double by_dense_solve(const Vector& values, const Vector& e, const Vector& copy, Index r) {
   Matrix G = values.asDiagonal();
@@ -103,7 +105,8 @@ double by_riccati(const Vector& values, const Vector& e, const Vector& copy, Ind
     const Matrix S = Q.transpose() * Q;
     return std::sqrt(2 * (Matrix::Identity(r, r) + S).llt().solve(S).trace());
   }
-  return by_dense_solve(values, e, copy, r);
+  if (values.size() <= kMostSolved) return by_dense_solve(values, e, copy, r);
+  return std::sqrt(2.0 * static_cast<double>(std::min(r, rest)));  // no two projectors are farther apart
 }
 
 // Which replacements turn the projector most, to first order, with one value for all of the bulk:
