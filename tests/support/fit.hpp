@@ -25,6 +25,8 @@ inline PrivacyPlan without_noise(PrivacyPlan plan) {
   return plan;
 }
 
+inline Mu mu_of(const PrivacyEvent& event) { return std::get<GaussianEvent>(event.mechanism).mu; }
+
 inline BoundedRows bound_matrix(const RowMajorMatrix& rows, double radius, int threads = 2) {
   MemorySource source(rows);
   BoundingOptions options{.bound = *RowBound::of(radius)};

@@ -34,8 +34,8 @@ Labelled labelled_rows(std::mt19937_64& random, Eigen::Index n, const Matrix& me
 }
 
 LocalOracle oracle_for(const Labelled& data, double radius, const PrivacyPlan& plan, std::uint64_t seed,
-                       Adjacency adjacency = Adjacency::kReplaceOne, int threads = 2) {
-  return {test::bound_classed(data.rows, data.classes, radius, threads), adjacency, reserve_without_ledger(plan),
+                       int threads = 2) {
+  return {test::bound_classed(data.rows, data.classes, radius, threads), reserve_without_ledger(plan),
           SecureRandom::insecure(seed)};
 }
 
@@ -120,7 +120,7 @@ TEST(Classes, ReachTheirErrorAtEpsilonOneUnderBothAdjacencies) {
         std::mt19937_64 random(seed);
         const Matrix means = test::normal_matrix(random, 2, 10) / std::sqrt(5.0);
         const Labelled data = labelled_rows(random, 20000, means);
-        auto oracle = oracle_for(data, 3.5, *plan, seed, adjacency);
+        auto oracle = oracle_for(data, 3.5, *plan, seed);
         const auto fit = fit_classes(oracle, options);
         ASSERT_TRUE(fit.ok());
         EXPECT_TRUE(oracle.complete());
@@ -199,10 +199,10 @@ TEST(Classes, ThreadsDoNotChangeTheAnswer) {
   const Labelled data = labelled_rows(random, 3000, test::normal_matrix(random, 3, 5));
   const ClassOptions options{{.components = 2}, ClassProblem::kFisher, 3};
   const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
-  auto one = oracle_for(data, 4, *plan, 9, Adjacency::kReplaceOne, 1);
+  auto one = oracle_for(data, 4, *plan, 9, 1);
   const auto expected = fit_classes(one, options);
   for (const int threads : {2, 7}) {
-    auto many = oracle_for(data, 4, *plan, 9, Adjacency::kReplaceOne, threads);
+    auto many = oracle_for(data, 4, *plan, 9, threads);
     EXPECT_EQ(fit_classes(many, options)->solution.vectors, expected->solution.vectors);
   }
 }
