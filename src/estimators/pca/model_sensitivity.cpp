@@ -13,7 +13,7 @@ namespace {
 
 using Eigen::Index;
 
-constexpr std::size_t kExact = 8;  // replacements of a data set that are followed exactly: the farthest to first order
+constexpr std::size_t kFollowed = 8;  // replacements of a data set that are followed exactly: the farthest to first order
 constexpr std::uint64_t kSeed = 20240129;
 
 // The model with noise variance 1. Its law does not change under rotations of the columns without a spike, so rows
@@ -185,7 +185,7 @@ RowSensitivity draw_sensitivity(const SpikedModel& assumed, std::mt19937_64& ran
   Matrix lower = Matrix::Zero(model.p, model.p);
   lower.selfadjointView<Eigen::Lower>().rankUpdate(X.transpose());
   const Spectrum G(lower.selfadjointView<Eigen::Lower>());
-  for (const Index i : farthest(X, copies, G, model.r, kExact)) {
+  for (const Index i : farthest(X, copies, G, model.r, kFollowed)) {
     const Vector e = G.vectors.transpose() * X.row(i).transpose();
     const Vector copy = G.vectors.transpose() * copies.row(i).transpose();
     most.projector = std::max(most.projector, by_riccati(G.values, e, copy, model.r));
