@@ -144,7 +144,8 @@ struct Job {
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
-/// A step of at most `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid.
+/// A step of about `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid, but for a
+/// rounding error that `discretise` treats like any other distance.
 double aligned(const Job& job, double wanted) {
   double weight = 0;
   double epsilon = 0;
@@ -267,7 +268,7 @@ double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   if (sources.empty()) return 0;
   double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
   if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
-  return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
+  return std::min(epsilon, largest_loss(sources));
 }
 
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "slack.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -59,7 +61,7 @@ double renyi_of(const Mechanism& mechanism, int alpha) {
 // ln(1 - 1/alpha) + (ln(1/delta) - ln alpha) / (alpha - 1)
 double renyi_conversion(int alpha, Delta delta) {
   const double first = std::log1p(-1.0 / alpha);
-  const double second = -std::log(delta.value()) / (alpha - 1);
+  const double second = -slack::log_delta_left(slack::of_history(), std::log(delta.value())) / (alpha - 1);
   const double third = std::log(static_cast<double>(alpha)) / (alpha - 1);
   constexpr double kSlack = 8 * std::numeric_limits<double>::epsilon();
   return first + second - third + kSlack * (second + third - first);

@@ -34,9 +34,10 @@ TEST(EventText, ReadsTheThreeKinds) {
 
 TEST(EventText, IsReadBackBitForBit) {
   EXPECT_TRUE(rc::check("text -> event -> text", [] {
-    const auto positive = [] { return std::exp(*rc::gen::inRange(-4000, 460) / 100.0); };
-    const Mechanism mechanism = *rc::gen::element<Mechanism>(
-        GaussianEvent{positive()}, PureEvent{positive()}, PoissonGaussianEvent{std::min(1.0, positive()), positive()});
+    const auto positive = [] { return std::exp(*rc::gen::inRange(-4000, 4000) / 100.0); };
+    const Mechanism mechanism =
+        *rc::gen::element<Mechanism>(GaussianEvent{positive()}, PureEvent{std::min(100.0, positive())},
+                                     PoissonGaussianEvent{std::min(1.0, positive()), positive()});
     const PrivacyEvent event{"", mechanism, *rc::gen::inRange<long long>(1, 1LL << 60)};
     RC_ASSERT(*event_from_text(to_text(event)) == event);
   }));

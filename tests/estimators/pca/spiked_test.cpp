@@ -115,7 +115,6 @@ TEST(SpikedOptions, RefusesWhatCannotBe) {
   EXPECT_TRUE(refused([](auto& o) { o.rank = 0; }, replace));
   EXPECT_TRUE(refused([](auto& o) { o.noise_variance = 0; }, replace));
   EXPECT_TRUE(refused([](auto& o) { o.spike = -1; }, replace));
-  EXPECT_TRUE(refused([](auto& o) { o.c2 = 0; }, replace));
   EXPECT_TRUE(refused([](auto& o) { o.guarantee = Guarantee::kModel; }, Adjacency::kAddRemoveOne));
   EXPECT_TRUE(refused([](auto& o) { o.rank.reset(), o.guarantee = Guarantee::kModel; }, replace));
   EXPECT_TRUE(refused([](auto& o) { o.rank.reset(), o.subspace = Subspace::kAdaptivePower; }, replace));
