@@ -50,17 +50,15 @@ nlohmann::json to_json(const DatasetStatus& status) {
 
 void show_words(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
-  fmt::print("{}\n", budget.name);
+  say("{}\n", budget.name);
   if (budget.limit)
-    fmt::print("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
-               budget.limit->delta.value(), name(budget.adjacency), budget.unit);
+    say("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
+        budget.limit->delta.value(), name(budget.adjacency), budget.unit);
   else
-    fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency),
-               budget.unit);
-  if (budget.allow_model_based)
-    fmt::print("  allows     guarantees that hold only if the rows are drawn from a model\n");
-  fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
-  fmt::print("  remaining  {}\n", status.remaining);
+    say("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+  if (budget.allow_model_based) say("  allows     guarantees that hold only if the rows are drawn from a model\n");
+  say("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
+  say("  remaining  {}\n", status.remaining);
 }
 
 int create(const LedgerFlags& flags) {
@@ -76,14 +74,11 @@ int create(const LedgerFlags& flags) {
                              flags.allow_model_based};
   if (const Status created = ledger->create(budget); !created) return fail(created.error());
   if (flags.json)
-    fmt::print(
-        "{}\n",
-        nlohmann::json(
-            {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}})
-            .dump());
+    say_json(
+        {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}});
   else
-    fmt::print("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon,
-               flags.delta, flags.adjacency);
+    say("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
+        flags.adjacency);
   return 0;
 }
 
@@ -95,11 +90,10 @@ int list(const LedgerFlags& flags) {
   if (flags.json) {
     nlohmann::json object = {{"datasets", nlohmann::json::array()}};
     for (const DatasetStatus& status : *statuses) object["datasets"].push_back(to_json(status));
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  if (statuses->empty())
-    fmt::print("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
+  if (statuses->empty()) say("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
   for (const DatasetStatus& status : *statuses) show_words(status);
   return 0;
 }
@@ -110,14 +104,14 @@ int show(const LedgerFlags& flags) {
   const auto status = ledger->show(flags.name);
   if (!status) return fail(status.error());
   if (flags.json) {
-    fmt::print("{}\n", to_json(*status).dump());
+    say_json(to_json(*status));
     return 0;
   }
   show_words(*status);
-  fmt::print("  held by    {}\n", status->filter);
+  say("  held by    {}\n", status->filter);
   for (const ReservationRecord& record : status->reservations) {
-    fmt::print("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
-    for (const PrivacyEvent& event : record.plan.events) fmt::print("       {}: {}\n", event.label, to_text(event));
+    say("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
+    for (const PrivacyEvent& event : record.plan.events) say("       {}: {}\n", event.label, to_text(event));
   }
   return 0;
 }
@@ -128,10 +122,10 @@ int release_unused(const LedgerFlags& flags) {
   const auto returned = ledger->release_unused(flags.name);
   if (!returned) return fail(returned.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"returned", *returned}}).dump());
+    say_json({{"name", flags.name}, {"returned", *returned}});
   else
-    fmt::print("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned,
-               *returned == 1 ? "" : "s", flags.name);
+    say("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
+        flags.name);
   return 0;
 }
 

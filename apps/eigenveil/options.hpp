@@ -24,8 +24,9 @@ struct Command {
 
 struct SourceFlags {
   std::vector<std::string> columns;
-  std::string header = "auto";
+  std::string header;
   std::string delimiter;
+  std::size_t fields = 0;
   std::string member;
   void add_to(CLI::App& app);
   Result<SourceOptions> options() const;

@@ -107,20 +107,32 @@ int thread_count(const RunOptions& run) {
   return run.threads > 0 ? run.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-Result<OpenedData> open_data(const RowOptions& options) {
+Result<FileFacts> file_facts(const RowOptions& options) {
   if ((options.schema || options.bounds) && !options.ranges.empty())
     return usage_error("--schema and --range both give bounds: use one of them");
-  SourceOptions source_options = options.source;
-  std::optional<Schema> schema = options.bounds;
-  if (options.schema || options.bounds) {
-    if (!options.source.columns.empty())
-      return usage_error("--schema and --columns both choose columns: list the columns in the schema");
-    if (options.schema) {
-      auto read = read_schema(*options.schema);
-      if (!read) return read.error();
-      schema = *std::move(read);
-    }
-    if (!options.schema_columns.empty()) EIGENVEIL_TRY(pick_columns(*schema, options));
+  FileFacts facts{options.source, options.bounds};
+  facts.source.bad_rows = options.missing == MissingPolicy::kError ? BadRows::kError : BadRows::kMissing;
+  if (options.schema) {
+    auto read = read_schema(*options.schema);
+    if (!read) return read.error();
+    facts.schema = *std::move(read);
+  }
+  if (!facts.schema) return facts;
+  if (!options.source.columns.empty())
+    return usage_error("--schema and --columns both choose columns: list the columns in the schema");
+  auto stated = options_for(*facts.schema, facts.source);
+  if (!stated) return stated.error();
+  facts.source = *std::move(stated);
+  return facts;
+}
+
+Result<OpenedData> open_data(const RowOptions& options) {
+  auto facts = file_facts(options);
+  if (!facts) return facts.error();
+  SourceOptions source_options = std::move(facts->source);
+  std::optional<Schema> schema = std::move(facts->schema);
+  if (schema && !options.schema_columns.empty()) {
+    EIGENVEIL_TRY(pick_columns(*schema, options));
     source_options.columns = schema->names();
     source_options.categories = schema->categories();
   }
@@ -144,7 +156,7 @@ Result<OpenedData> open_data(const RowOptions& options) {
   if (!map) return map.error();
   if (*source && options.class_column && !options.class_column->cuts.empty())
     *source = std::make_unique<SlicedSource>(*std::move(source), options.class_column->cuts);
-  return OpenedData{*std::move(source), *std::move(map), std::move(classes)};
+  return OpenedData{*std::move(source), *std::move(map), std::move(classes), std::move(source_options)};
 }
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,

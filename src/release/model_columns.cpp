@@ -45,6 +45,8 @@ Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, 
                                           const SourceOptions& given) {
   SourceOptions options = given;
   options.categories.clear();
+  if (options.header == HeaderRule::kUnstated && given.columns.empty())
+    options.header = header_named_by(Schema{specs}.names());
   const auto file = open_source(path, options);
   if (!file.ok()) return file.error();
   const std::vector<std::string> columns = (*file)->columns();

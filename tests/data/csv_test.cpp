@@ -32,9 +32,9 @@ TEST_F(Csv, WithoutAHeaderColumnsAreNumbered) {
 
 TEST_F(Csv, AHeaderCanBeForcedOrDenied) {
   const std::string path = csv("1,2\n3,4\n");
-  EXPECT_THAT(must_read(path, {.header = Header::kYes}).values, ElementsAre(3, 4));
+  EXPECT_THAT(must_read(path, {.header = HeaderRule::kYes}).values, ElementsAre(3, 4));
   expect_refusal(csv("a,b\n1,2\n"), {"row 1 (line 1)", "column '1'", "'a' is not a number", "header"},
-                 {.header = Header::kNo});
+                 {.header = HeaderRule::kNo});
 }
 
 TEST_F(Csv, AFirstRowOfNumbersAndMissingValuesIsNoHeader) {
@@ -175,7 +175,7 @@ TEST_F(Csv, FilesWithoutRowsAreRefused) {
   expect_refusal(csv("\xef\xbb\xbf"), {"empty"});
   expect_refusal(csv("a,b\n"), {"0 rows", "header"});
   expect_refusal(csv("a,b"), {"0 rows", "header"});
-  expect_refusal(csv("1,2"), {"0 rows"}, {.header = Header::kYes});
+  expect_refusal(csv("1,2"), {"0 rows"}, {.header = HeaderRule::kYes});
 }
 
 TEST_F(Csv, QuotesThatDoNotCloseAreRefused) {
@@ -297,7 +297,7 @@ TEST_F(Csv, AdultCensusIsRead) {
   if (path.empty()) GTEST_SKIP() << "no shared data sets beside this checkout";
   const SourceOptions options{.columns = {"1", "3", "10", "15"},
                               .categories = {{"10", {"Female", "Male"}}, {"15", {"<=50K", ">50K"}}},
-                              .header = Header::kNo};
+                              .header = HeaderRule::kNo};
   const Table table = must_read(path, options);
   EXPECT_EQ(table.rows, 32'561U);
   double rich = 0;

@@ -128,7 +128,7 @@ TEST_F(SchemaFile, ATemplateIsRefusedUntilAPersonHasFilledItIn) {
 
 TEST_F(SchemaFile, ATemplateHonoursTheSourceOptionsAndItsErrors) {
   const std::string path = dir_.write_file("t.csv", "1;x\n2;y\n");
-  const std::string text = *schema_template(path, {.columns = {"2"}, .header = Header::kNo});
+  const std::string text = *schema_template(path, {.columns = {"2"}, .header = HeaderRule::kNo});
   EXPECT_THAT(text, HasSubstr("name = \"2\"\nkind = \"categorical\""));
   EXPECT_THAT(text, Not(HasSubstr("name = \"1\"")));
   const std::string array = dir_.write_file("t.npy", npy("<f8", "(1, 2)", std::string(16, '\0')));
@@ -151,7 +151,7 @@ TEST_F(SchemaFile, NamesWithControlCharactersSurviveTheTemplate) {
 TEST_F(SchemaFile, AdultKindsAreGuessed) {
   const std::string path = shared_data("adult.data");
   if (path.empty()) GTEST_SKIP() << "no shared data sets beside this checkout";
-  const std::string text = *schema_template(path, {.header = Header::kNo});
+  const std::string text = *schema_template(path, {.header = HeaderRule::kNo});
   for (const char* name : {"1", "3", "5", "11", "12", "13"})
     EXPECT_THAT(text, HasSubstr("name = \"" + std::string(name) + "\"\nkind = \"numeric\""));
   for (const char* name : {"2", "4", "10", "14", "15"})

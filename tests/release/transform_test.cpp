@@ -151,7 +151,7 @@ TEST(Transform, TakesAFileWithoutNamesByPosition) {
   Model model = example_model();
   folder.write_file("people.csv", "170,70,F\n150,90,M\n");
   SourceOptions options;
-  options.header = Header::kNo;
+  options.header = HeaderRule::kNo;
   const auto written = transform(model, folder.file("people.csv"), options, folder.file("scores.csv"));
   ASSERT_TRUE(written.ok()) << written.error().message;
   const auto scores = parse_csv(read_file(folder.file("scores.csv")));
@@ -193,7 +193,7 @@ TEST(Transform, NamesTheColumnsThatAFileLacks) {
   expect_refusal(refusal("height,age\n170,30\n"), ErrorCode::kBadInput, {"people.csv", "'weight', 'sex'", "Missing"});
   expect_refusal(refusal("a,b,c\n170,70,F\n"), ErrorCode::kBadInput, {"'height', 'weight', 'sex'"});
   SourceOptions headless;
-  headless.header = Header::kNo;
+  headless.header = HeaderRule::kNo;
   expect_refusal(refusal("170,70\n", "scores.csv", headless), ErrorCode::kBadInput, {"has 3", "without column names"});
 }
 
