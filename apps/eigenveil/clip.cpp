@@ -125,6 +125,7 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
     say_json(object);
     return 0;
   }
+  say_stamp(outcome.model);
   say("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
       manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
       manifest["guarantee"].get<std::string>());

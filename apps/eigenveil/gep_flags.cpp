@@ -34,6 +34,7 @@ void show_fit_words(const Model& model, const std::string& out, const std::strin
   const Matrix* correlations = model.array("correlations");
   const Matrix& values = correlations != nullptr ? *correlations : *model.array("eigenvalues");
   const std::string kind = manifest["model"];
+  say_stamp(model);
   say("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
       values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
       manifest["method"].get<std::string>());

@@ -163,6 +163,9 @@ std::vector<Command> demo_commands(CLI::App& program);
 Command demo_federation_command(CLI::App& demo);
 Command demo_clip_command(CLI::App& demo);
 
+/// Says NOT PRIVATE before anything else about a model that is not.
+void say_stamp(const Model& model);
+
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);
 

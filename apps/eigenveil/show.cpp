@@ -49,7 +49,7 @@ void show_words(const Model& model, const OutputFlags& output) {
       manifest.contains("rows")
           ? with_commas(manifest["rows"].get<std::size_t>()) + " rows"
           : "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
-  if (!is_private(model)) say("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+  say_stamp(model);
   const auto k = eigenvalues.size();
   const std::string what = manifest["model"] == "pca" ? fmt::format("{} principal component{}", k, k == 1 ? "" : "s")
                                                       : std::string("the covariance");
@@ -73,6 +73,10 @@ void show_words(const Model& model, const OutputFlags& output) {
 }
 
 }  // namespace
+
+void say_stamp(const Model& model) {
+  if (!is_private(model)) say("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+}
 
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output) {
   if (output.diagnostics)

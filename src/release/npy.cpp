@@ -97,10 +97,11 @@ Result<Layout> take_header(std::string_view& bytes, const std::string& where) {
   return layout;
 }
 
-/// The second character of a type is its size in bytes.
+/// The second character of a type is its size in bytes. 0: no type of numbers, which is refused later.
 std::size_t element_size(const Layout& layout) {
-  const char digit = layout.type.back();
-  return digit >= '1' && digit <= '8' ? static_cast<std::size_t>(digit - '0') : 0;
+  const char digit = layout.type[1];
+  const bool number = std::string_view("fiu").find(layout.type[0]) != std::string_view::npos;
+  return number && digit >= '1' && digit <= '8' ? static_cast<std::size_t>(digit - '0') : 0;
 }
 
 /// Rows times columns, if that many numbers are what follows.
