@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kFooter = R"(
 Examples:
   eigenveil demo
-  eigenveil schema init patients.csv > patients.toml      # then fill in the public bounds
+  eigenveil schema init patients.csv --header yes > patients.toml      # then fill in the public bounds
   eigenveil ledger create patients --epsilon 2 --delta 1e-6
   eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
   eigenveil transform model.npz patients.csv --out scores.csv
