@@ -47,7 +47,7 @@ int run(const AccountFlags& flags) {
         {"epsilon", epsilon}, {"delta", delta}, {"accounting", flags.accounting}, {"events", flags.events}};
     say_json(object);
   } else {
-    say("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon, delta);
+    tell("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon, delta);
   }
   return 0;
 }

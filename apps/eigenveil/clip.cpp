@@ -126,12 +126,12 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
     return 0;
   }
   say_stamp(outcome.model);
-  say("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
-      manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
-      manifest["guarantee"].get<std::string>());
-  for (const auto& warning : manifest["warnings"]) say("Note. {}\n\n", warning.get<std::string>());
-  say("Model:  {}\n", job.out);
-  if (!job.report.empty()) say("Report: {}\n", job.report);
+  tell("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
+       manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
+       manifest["guarantee"].get<std::string>());
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", job.out);
+  if (!job.report.empty()) tell("Report: {}\n", job.report);
   return 0;
 }
 
@@ -264,11 +264,11 @@ int run_clip_eval(const ClipEvalFlags& flags) {
     return 0;
   }
   if (metrics->accuracy)
-    say("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
+    tell("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
   for (std::size_t k = 0; k < metrics->image_to_text.size(); ++k)
-    say("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k], 100 * metrics->image_to_text[k],
-        100 * metrics->text_to_image[k]);
-  say("These figures describe the pairs they were computed on: they are NOT private. {}\n", privacy_in_words(*model));
+    tell("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k], 100 * metrics->image_to_text[k],
+         100 * metrics->text_to_image[k]);
+  tell("These figures describe the pairs they were computed on: they are NOT private. {}\n", privacy_in_words(*model));
   return 0;
 }
 
@@ -306,8 +306,8 @@ int run_clip_embed(const ClipEmbedFlags& flags) {
   if (flags.json)
     say_json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}});
   else
-    say("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. {}\n", with_commas(*rows),
-        flags.out, privacy_in_words(*model));
+    tell("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. {}\n", with_commas(*rows),
+         flags.out, privacy_in_words(*model));
   return 0;
 }
 

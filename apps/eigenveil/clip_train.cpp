@@ -37,11 +37,11 @@ int run_clip_train(const ClipTrainFlags& flags) {
     say_json(object);
     return 0;
   }
-  say("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
-      with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
-      (*manifest)["guarantee"].get<std::string>());
-  for (const auto& warning : (*manifest)["warnings"]) say("Note. {}\n\n", warning.get<std::string>());
-  say("Module: {}\n", job.out);
+  tell("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
+       with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
+       (*manifest)["guarantee"].get<std::string>());
+  for (const auto& warning : (*manifest)["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Module: {}\n", job.out);
   return 0;
 }
 

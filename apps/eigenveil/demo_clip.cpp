@@ -76,11 +76,11 @@ int run_clip_demo(const ClipDemoFlags& flags) {
     say_json({{"zero_shot", results}, {"test_pairs", "public"}});
     return 0;
   }
-  say("\nepsilon   zero-shot accuracy on 10,000 public test images\n");
+  tell("\nepsilon   zero-shot accuracy on 10,000 public test images\n");
   for (const auto& result : results)
-    say("{:7g}   {:.2f}%\n", result["epsilon"].get<double>(), 100 * result["accuracy"].get<double>());
-  say("\nEach row is a release of its own; together they cost more: eigenveil ledger list --ledger {}\n",
-      jobs->front().privacy.ledger);
+    tell("{:7g}   {:.2f}%\n", result["epsilon"].get<double>(), 100 * result["accuracy"].get<double>());
+  tell("\nEach row is a release of its own; together they cost more: eigenveil ledger list --ledger {}\n",
+       jobs->front().privacy.ledger);
   return 0;
 }
 

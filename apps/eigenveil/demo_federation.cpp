@@ -194,15 +194,15 @@ Result<Matrix> covariance_of(const std::string& images) {
 void show_sites(const std::string& folder) {
   for (const std::string name : kNames) {
     std::ifstream log(fmt::format("{}/{}.log", folder, name));
-    say("Site '{}'\n", name);
+    tell("Site '{}'\n", name);
     for (std::string line; std::getline(log, line);)
       if (line.starts_with("  Answer") || line.starts_with("  Costs") || line.starts_with("Answered") ||
           line.find("finished") != std::string::npos)
-        say("  {}\n", line.substr(line.find_first_not_of(' ')));
+        tell("  {}\n", line.substr(line.find_first_not_of(' ')));
     if (auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name)))
       if (const auto status = ledger->show("images"))
-        say("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
-            status->budget.limit->epsilon.value(), status->reservations.size());
+        tell("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
+             status->budget.limit->epsilon.value(), status->reservations.size());
   }
 }
 
@@ -230,9 +230,9 @@ int run_demo(const std::string& folder, bool quiet) {
     const auto outcome = run_study(folder, aggregation, name, quiet);
     if (!outcome) return fail(outcome.error());
     lines.push_back({what, *captured(outcome->model, *covariance)});
-    say("{}\n", what);
+    tell("{}\n", what);
     show_sites(folder);
-    say("\n");
+    tell("\n");
   }
   PcaJob central = job_for(folder, "central");
   central.rows.data = images;
@@ -246,9 +246,9 @@ int run_demo(const std::string& folder, bool quiet) {
   const auto exact = top_eigenpairs(*covariance, 10);
   if (!exact) return fail(exact.error());
   lines.push_back({"without privacy", exact->values.sum() / covariance->trace()});
-  say("Share of the variance that 10 released components capture:\n");
-  for (const Line& line : lines) say("  {:<50} {:.4f}\n", line.what, line.share);
-  say("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
+  tell("Share of the variance that 10 released components capture:\n");
+  for (const Line& line : lines) tell("  {:<50} {:.4f}\n", line.what, line.share);
+  tell("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
   return 0;
 }
 

@@ -35,18 +35,18 @@ void show_fit_words(const Model& model, const std::string& out, const std::strin
   const Matrix& values = correlations != nullptr ? *correlations : *model.array("eigenvalues");
   const std::string kind = manifest["model"];
   say_stamp(model);
-  say("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
-      values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
-      manifest["method"].get<std::string>());
-  say("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
-  say("   #  {}\n", correlations != nullptr ? "correlation" : "eigenvalue");
-  for (Eigen::Index i = 0; i < values.size(); ++i) say("{:4d}  {:10.4g}\n", i + 1, values(i, 0));
+  tell("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
+       values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
+       manifest["method"].get<std::string>());
+  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
+  tell("   #  {}\n", correlations != nullptr ? "correlation" : "eigenvalue");
+  for (Eigen::Index i = 0; i < values.size(); ++i) tell("{:4d}  {:10.4g}\n", i + 1, values(i, 0));
   if (manifest.contains("noise_edge"))
-    say("  Noise alone would give values up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
-  say("  Ridge on B: {:.4g}.\n\n", manifest["ridge"].get<double>());
-  for (const auto& warning : manifest["warnings"]) say("Note. {}\n\n", warning.get<std::string>());
-  say("Model:  {}\n", out);
-  if (!report.empty()) say("Report: {}\n", report);
+    tell("  Noise alone would give values up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
+  tell("  Ridge on B: {:.4g}.\n\n", manifest["ridge"].get<double>());
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", out);
+  if (!report.empty()) tell("Report: {}\n", report);
 }
 
 void show_fit_json(const Model& model, const std::string& out, const std::string& report) {

@@ -50,15 +50,15 @@ nlohmann::json to_json(const DatasetStatus& status) {
 
 void show_words(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
-  say("{}\n", budget.name);
+  tell("{}\n", budget.name);
   if (budget.limit)
-    say("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
-        budget.limit->delta.value(), name(budget.adjacency), budget.unit);
+    tell("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
+         budget.limit->delta.value(), name(budget.adjacency), budget.unit);
   else
-    say("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
-  if (budget.allow_model_based) say("  allows     guarantees that hold only if the rows are drawn from a model\n");
-  say("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
-  say("  remaining  {}\n", status.remaining);
+    tell("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+  if (budget.allow_model_based) tell("  allows     guarantees that hold only if the rows are drawn from a model\n");
+  tell("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
+  tell("  remaining  {}\n", status.remaining);
 }
 
 int create(const LedgerFlags& flags) {
@@ -77,8 +77,8 @@ int create(const LedgerFlags& flags) {
     say_json(
         {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}});
   else
-    say("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
-        flags.adjacency);
+    tell("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
+         flags.adjacency);
   return 0;
 }
 
@@ -93,7 +93,7 @@ int list(const LedgerFlags& flags) {
     say_json(object);
     return 0;
   }
-  if (statuses->empty()) say("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
+  if (statuses->empty()) tell("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
   for (const DatasetStatus& status : *statuses) show_words(status);
   return 0;
 }
@@ -108,10 +108,10 @@ int show(const LedgerFlags& flags) {
     return 0;
   }
   show_words(*status);
-  say("  held by    {}\n", status->filter);
+  tell("  held by    {}\n", status->filter);
   for (const ReservationRecord& record : status->reservations) {
-    say("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
-    for (const PrivacyEvent& event : record.plan.events) say("       {}: {}\n", event.label, to_text(event));
+    tell("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
+    for (const PrivacyEvent& event : record.plan.events) tell("       {}: {}\n", event.label, to_text(event));
   }
   return 0;
 }
@@ -124,8 +124,8 @@ int release_unused(const LedgerFlags& flags) {
   if (flags.json)
     say_json({{"name", flags.name}, {"returned", *returned}});
   else
-    say("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
-        flags.name);
+    tell("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
+         flags.name);
   return 0;
 }
 

@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   commands.push_back(generate_command(program));
   for (Command& command : demo_commands(program)) commands.push_back(std::move(command));
   commands.push_back({program.add_subcommand("version", "Print the version"), [] {
-                        say("eigenveil {}\n", version());
+                        tell("eigenveil {}\n", version());
                         return 0;
                       }});
   commands.push_back({program.add_subcommand("help", "Print this help"), [&program] {

@@ -76,11 +76,11 @@ int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
     say_json(object);
     return 0;
   }
-  say("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
-      with_commas(request->model.rows), with_commas(request->model.columns), request->budget.epsilon.value(),
-      request->budget.delta.value(), request->model.row_bound);
+  tell("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
+       with_commas(request->model.rows), with_commas(request->model.columns), request->budget.epsilon.value(),
+       request->budget.delta.value(), request->model.row_bound);
   show_plan(*report, request->target_error, "sin^2");
-  if (!flags.plot.empty()) say("Plot:   {}\n", flags.plot);
+  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   return 0;
 }
 

@@ -31,8 +31,8 @@ Command schema_command(CLI::App& program) {
             }
             const Status written = write_text_file(flags->out, *text);
             if (!written) return fail(written.error());
-            say("Wrote {}. Fill in kinds and bounds: they are published, so take them from public knowledge.\n",
-                flags->out);
+            tell("Wrote {}. Fill in kinds and bounds: they are published, so take them from public knowledge.\n",
+                 flags->out);
             return 0;
           }};
 }

@@ -18,28 +18,28 @@ void show_json(const Model& model, const OutputFlags& output) {
 }
 
 void show_choice(const nlohmann::json& planner) {
-  say("The planner chose {} from public facts alone. Forecasts on a public model:\n",
-      planner["chosen"].get<std::string>());
+  tell("The planner chose {} from public facts alone. Forecasts on a public model:\n",
+       planner["chosen"].get<std::string>());
   for (const auto& one : planner["forecasts"]) {
     if (one.contains("relative_error"))
-      say("  {:<40} relative error {:.3g}\n", one["method"].get<std::string>(), one["relative_error"].get<double>());
+      tell("  {:<40} relative error {:.3g}\n", one["method"].get<std::string>(), one["relative_error"].get<double>());
     else
-      say("  {:<40} {:.1f}% of the variance lost, sin^2 {:.3g}\n", one["method"].get<std::string>(),
-          100 * one["lost_variance"].get<double>(), one["sin2"].get<double>());
+      tell("  {:<40} {:.1f}% of the variance lost, sin^2 {:.3g}\n", one["method"].get<std::string>(),
+           100 * one["lost_variance"].get<double>(), one["sin2"].get<double>());
   }
-  say("\n");
+  tell("\n");
 }
 
 void show_eigenvalues(const Matrix& eigenvalues) {
   constexpr int kWidth = 40;
   constexpr Eigen::Index kMost = 30;
   const double largest = eigenvalues.size() > 0 ? std::max(1e-300, eigenvalues(0, 0)) : 1;
-  say("  PC  eigenvalue\n");
+  tell("  PC  eigenvalue\n");
   for (Eigen::Index i = 0; i < std::min(kMost, eigenvalues.size()); ++i) {
     const double share = std::clamp(eigenvalues(i, 0) / largest, 0.0, 1.0);
-    say("{:4d}  {:10.4g}  {:#<{}}\n", i + 1, eigenvalues(i, 0), "", static_cast<int>(share * kWidth));
+    tell("{:4d}  {:10.4g}  {:#<{}}\n", i + 1, eigenvalues(i, 0), "", static_cast<int>(share * kWidth));
   }
-  if (eigenvalues.size() > kMost) say("  ... and {} more\n", eigenvalues.size() - kMost);
+  if (eigenvalues.size() > kMost) tell("  ... and {} more\n", eigenvalues.size() - kMost);
 }
 
 void show_words(const Model& model, const OutputFlags& output) {
@@ -53,29 +53,30 @@ void show_words(const Model& model, const OutputFlags& output) {
   const auto k = eigenvalues.size();
   const std::string what = manifest["model"] == "pca" ? fmt::format("{} principal component{}", k, k == 1 ? "" : "s")
                                                       : std::string("the covariance");
-  say("Released {} of {} and {} columns, by method {}.\n\n", what, rows, with_commas(manifest["features"].size()),
-      manifest["method"].get<std::string>());
+  tell("Released {} of {} and {} columns, by method {}.\n\n", what, rows, with_commas(manifest["features"].size()),
+       manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
-  say("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
+  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
   show_eigenvalues(eigenvalues);
-  say("  Noise alone would give eigenvalues up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
+  tell("  Noise alone would give eigenvalues up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
   if (const Matrix* variance = model.array("noise_variance"); variance != nullptr && manifest["method"] == "spiked")
-    say("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
+    tell("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
   if (manifest.contains("error_rates"))
-    say("  Rate of the error of the covariance (up to a constant): {:.3g} spectral, {:.3g} Frobenius, {:.3g} "
+    tell(
+        "  Rate of the error of the covariance (up to a constant): {:.3g} spectral, {:.3g} Frobenius, {:.3g} "
         "nuclear.\n",
         manifest["error_rates"]["spectral"].get<double>(), manifest["error_rates"]["frobenius"].get<double>(),
         manifest["error_rates"]["nuclear"].get<double>());
-  say("\n");
-  for (const auto& warning : manifest["warnings"]) say("Note. {}\n\n", warning.get<std::string>());
-  say("Model:  {}\n", output.out);
-  if (!output.report.empty()) say("Report: {}\n", output.report);
+  tell("\n");
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", output.out);
+  if (!output.report.empty()) tell("Report: {}\n", output.report);
 }
 
 }  // namespace
 
 void say_stamp(const Model& model) {
-  if (!is_private(model)) say("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+  if (!is_private(model)) tell("NOT PRIVATE: treat this model like the data it was made from.\n\n");
 }
 
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output) {

@@ -15,7 +15,7 @@ namespace eigenveil::app {
 /// feeds and worse. One line, unless `lines` keeps line feeds.
 std::string shown(std::string_view text, bool lines = false);
 
-/// What a format of `say` takes: numbers as they are, texts as `shown` makes them, and nothing else, so that no other
+/// What a format of `tell` takes: numbers as they are, texts as `shown` makes them, and nothing else, so that no other
 /// way for a text to come in exists.
 template <class T>
 auto for_terminal(const T& value) {
@@ -30,9 +30,9 @@ auto for_terminal(const T& value) {
 void write_out(const std::string& text);
 void write_error(const std::string& text);
 
-/// Everything that the program says goes through here: `say` on standard output, `complain` on standard error.
+/// Everything that the program says goes through here: `tell` on standard output, `complain` on standard error.
 template <class... Args>
-void say(fmt::format_string<Args...> format, const Args&... args) {
+void tell(fmt::format_string<Args...> format, const Args&... args) {
   const auto made = [&](const auto&... safe) { return fmt::vformat(format, fmt::make_format_args(safe...)); };
   write_out(made(for_terminal(args)...));
 }

@@ -42,9 +42,9 @@ int run(const TransformFlags& flags) {
               {"private", false},
               {"model_private", is_private(*model)}});
   else
-    say("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. {4}\n",
-        flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
-        flags.predict ? "Predictions" : "Scores", privacy_in_words(*model));
+    tell("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. {4}\n",
+         flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
+         flags.predict ? "Predictions" : "Scores", privacy_in_words(*model));
   return 0;
 }
 

@@ -213,7 +213,7 @@ class Terminal(AppTest):
         for path in sorted((SOURCE / "apps" / "eigenveil").glob("*.?pp")):
             if path.name not in ("terminal.cpp", "terminal.hpp"):
                 for word in ("fmt::print", "std::cout", "std::cerr", "printf(", "puts(", "write_out("):
-                    self.assertNotIn(word, path.read_text(), f"{path.name}: say and complain make names harmless")
+                    self.assertNotIn(word, path.read_text(), f"{path.name}: tell and complain make names harmless")
 
 
 class HostileModels(AppTest):
