@@ -1,7 +1,7 @@
 """A value, a label, a text and a file name that occur in one row, class, id or header: nothing that leaves holds them,
 nor, under add-remove-one, the number of rows."""
-import json
 import re
+import shlex
 import struct
 import unittest
 import zipfile
@@ -43,6 +43,8 @@ class Marker(AppTest):
                     for member in archive.namelist():
                         self.search(f"{path.name}: {member}", archive.read(member), count)
                 for name, array in np.load(path).items():
+                    if isinstance(array, bytes):
+                        continue
                     self.assertFalse(np.any(array == VALUE) if array.dtype.kind == "f" else False, name)
                     if count and array.dtype.kind in "fiu":
                         self.assertFalse(np.any((array == ROWS) | (array == ROWS - 1)), f"{path.name}: {name} holds n")
@@ -87,6 +89,8 @@ class Marker(AppTest):
         """A first row with one word in it, a question mark or a refusal to answer is data, or an error: never a header."""
         for first in (f"1,{TEXT},3,4", f"{VALUE},?,3,4", f"{VALUE},Private,3,4", f"{TEXT},{LABEL},{ID},x"):
             with self.subTest(first):
+                for old in ("model.npz", "r.html"):
+                    (self.folder / old).unlink(missing_ok=True)
                 self.write("d.csv", f"{first}\n" + "1,2,3,4\n" * 50)
                 fit = ("pca", "d.csv", "--range", "0:5", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--report", "r.html")
                 done = self.run_program(*fit, expect=USAGE)
@@ -97,8 +101,6 @@ class Marker(AppTest):
                 self.assertEqual(self.run_program(*fit, "--json", expect=USAGE).stdout, "")
                 done = self.run_program(*fit, "--header", "no", "--fields", 4, "--missing", "zero-row")
                 self.search_all(done, {"d.csv"}, count=False)
-                (self.folder / "model.npz").unlink()
-                (self.folder / "r.html").unlink()
 
     def test_the_commands_that_settle_it_are_printed_and_work(self):
         self.write("my data.csv", "a;b\n1;2\n2;1\n3;3\n")
@@ -107,7 +109,6 @@ class Marker(AppTest):
         commands = re.findall(r"(?:names|data): +(.*)", done.stderr)
         self.assertEqual(len(commands), 2, done.stderr)
         for command, answer, code in ((commands[0], "yes", OK), (commands[1], "no", BAD_INPUT)):
-            import shlex
             words = shlex.split(command)
             self.assertEqual(words[1:], [*map(str, fit), "--header", answer])
             self.run_program(*words[1:], expect=code)

@@ -176,11 +176,11 @@ class Terminal(AppTest):
     def clean(self, done):
         for text in (done.stdout, done.stderr):
             for character in text:
-                self.assertTrue(character == "\n" or (character.isprintable() and character not in HOSTILE[4:5]), repr(text))
+                self.assertTrue(character == "\n" or character.isprintable(), repr(text))
         return done
 
     def test_hostile_names_are_shown_as_they_are_spelled(self):
-        columns = ['"a%s"' % HOSTILE, "b", '"c\nNote. All is well"']
+        columns = ['"a\n%s"' % HOSTILE, "b", '"c\nNote. All is well"']
         rows = np.random.default_rng(2).uniform(0, 1, size=(200, 3)).round(3)
         self.write("d.csv", ",".join(columns) + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
         fit = ("pca", "d.csv", "--range", "0:1", "--components", 2, *BUDGET_FLAGS, "--no-ledger", "--report", "r.html")
@@ -202,7 +202,8 @@ class Terminal(AppTest):
         name = "n" + HOSTILE.replace("\r", "")
         (self.folder / "d.npy").rename(self.folder / f"{name}.npy")
         out = f"{name}.npz"
-        self.clean(self.run_program("pca", f"{name}.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--out", out))
+        self.clean(self.run_program("pca", f"{name}.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--out", out,
+                                    "--no-ledger"))
         self.clean(self.run_program("pca", f"{name}.csv", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, expect=BAD_INPUT))
         self.clean(self.run_program(name, expect=USAGE))
         self.clean(self.run_program("pca", "--" + name, expect=USAGE))

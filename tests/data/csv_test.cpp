@@ -80,7 +80,7 @@ TEST_F(Csv, WhatCannotBeReadIsMissingAndTheOtherRowsStay) {
         for (std::size_t i = 0; i < 3; ++i) {
           const double sum = table.at(i, 0) + table.at(i, 1) + table.at(i, 2);
           EXPECT_EQ(std::isnan(sum), i == static_cast<std::size_t>(place)) << i;
-          if (i != static_cast<std::size_t>(place)) EXPECT_EQ(sum, 8);
+          EXPECT_TRUE(std::isnan(sum) || sum == 8) << sum;
         }
       }
   }
@@ -230,7 +230,8 @@ TEST_F(Csv, FilesWithoutRowsHaveNone) {
     EXPECT_THAT(table.columns, ElementsAre("a", "b"));
     EXPECT_EQ(table.rows, 0U);
   }
-  for (const char* text : {"", "\xef\xbb\xbf"}) expect_refusal(csv(text), {"is empty", "names"});
+  expect_refusal(csv(""), {"is empty", "names"});
+  expect_refusal(csv("\xef\xbb\xbf"), {"is blank", "names"});
 }
 
 TEST_F(Csv, QuotesThatDoNotCloseAreRefused) {
@@ -353,12 +354,11 @@ TEST_F(Csv, AdultCensusIsRead) {
   const SourceOptions options{.columns = {"1", "3", "10", "15"},
                               .categories = {{"10", {"Female", "Male"}}, {"15", {"<=50K", ">50K"}}},
                               .header = HeaderRule::kNo,
-                              .fields = 15,
-                              .bad_rows = BadRows::kMissing};
+                              .fields = 15};
   const Table table = must_read(path, options);
-  EXPECT_EQ(table.rows, 32'562U) << "the last line is blank";
+  EXPECT_EQ(table.rows, 32'561U);
   double rich = 0;
-  for (std::size_t r = 0; r + 1 < table.rows; ++r) rich += table.at(r, 3);
+  for (std::size_t r = 0; r < table.rows; ++r) rich += table.at(r, 3);
   EXPECT_EQ(rich, 7841);
   EXPECT_THAT(std::vector<double>(table.values.begin(), table.values.begin() + 4), ElementsAre(39, 77516, 1, 0));
 }

@@ -2,6 +2,8 @@
 // sentence, never in an exception.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"
@@ -118,13 +120,11 @@ class HostileManifest : public testing::Test {
   }
 
   void use(const Model& model) {
-    Observer silent;
-    tell(transform(model, folder_.file("people.csv"), {}, folder_.file("scores.npy")));
-    tell(predict(model, folder_.file("people.csv"), {}, folder_.file("classes.csv")));
-    tell(embed_clip(model, {.x = folder_.file("vectors.csv")}, folder_.file("e.npy"), {.threads = 1}, silent));
-    tell(embed_clip(model, {.captions = folder_.file("texts.txt")}, folder_.file("e.npy"), {.threads = 1}, silent));
-    tell(evaluate_clip(model, {.images = folder_.file("pixels.csv"), .labels = folder_.file("labels.csv")}, false,
-                       {.threads = 1}, silent));
+    const std::string kind = model.manifest["model"];
+    const bool pairs = kind == "clip";
+    if (!pairs) tell(transform(model, folder_.file("people.csv"), {}, folder_.file("scores.npy")));
+    if (!pairs) tell(predict(model, folder_.file("people.csv"), {}, folder_.file("classes.csv")));
+    if (pairs) use_pairs(model);
     const std::string page = html_report(model);
     EXPECT_EQ(page.find("<img src=x"), std::string::npos);
     EXPECT_EQ(page.find("</script>"), std::string::npos);
@@ -133,11 +133,25 @@ class HostileManifest : public testing::Test {
     header_named_by_model(model);
   }
 
+  void use_pairs(const Model& model) {
+    Observer silent;
+    tell(embed_clip(model, {.x = folder_.file("vectors.csv")}, folder_.file("e.npy"), {.threads = 1}, silent));
+    tell(embed_clip(model, {.captions = folder_.file("texts.txt")}, folder_.file("e.npy"), {.threads = 1}, silent));
+    tell(evaluate_clip(model, {.images = folder_.file("pixels.csv"), .labels = folder_.file("labels.csv")}, false,
+                       {.threads = 1}, silent));
+  }
+
   void attack(const Model& whole) {
     std::vector<std::string> places;
     add_places(whole.manifest, "", places);
-    for (const std::string& place : places)
-      for (const json& value : hostile_values()) {
+    // Every third value at a place, another third at the next; all of them at night.
+    const bool all = std::getenv("EIGENVEIL_NIGHTLY") != nullptr;
+    const std::vector<json> values = hostile_values();
+    for (std::size_t i = 0; i < places.size(); ++i)
+      for (std::size_t j = 0; j < values.size(); ++j) {
+        if (!all && (i + j) % 3 != 0) continue;
+        const std::string& place = places[i];
+        const json& value = values[j];
         SCOPED_TRACE(fmt::format("{} = {}", place, value.dump().substr(0, 80)));
         json manifest = whole.manifest;
         manifest[json::json_pointer(place)] = value;
@@ -145,7 +159,9 @@ class HostileManifest : public testing::Test {
         ASSERT_TRUE(write_npz(path, whole.arrays, {{"manifest.json", manifest.dump()}}).ok());
         const auto model = read_model(path);
         tell(model);
-        if (model.ok()) ASSERT_NO_THROW(use(*model));
+        if (model.ok()) {
+          ASSERT_NO_THROW(use(*model));
+        }
       }
   }
 
