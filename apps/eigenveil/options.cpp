@@ -81,8 +81,8 @@ void SourceFlags::add_to(CLI::App& app) {
                  "CSV delimiter: comma (default), semicolon, tab, bar, space, or one character")
       ->group("Rows");
   app.add_option("--fields", fields,
-                 "How many fields a line of a CSV file without a header has; default: those of its first line, and all "
-                 "lines must agree")
+                 "How many fields a line of a CSV file without a header has, or values an image; default: those of the "
+                 "first of several, and all must agree")
       ->check(CLI::PositiveNumber)
       ->group("Rows");
   app.add_option("--member", member, "Array inside an NPZ file, or data set inside an HDF5 file")->group("Rows");

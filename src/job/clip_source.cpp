@@ -162,6 +162,9 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
         fmt::format("the images of {} are {}x{} (height x width), but --image-shape or the model says "
                     "{}x{}",
                     path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
+  if (folder.images == 1 && !choices.image_shape)
+    return usage_error(
+        fmt::format("{}: one image alone does not say how large images are: state it with --image-shape HxW", path));
   const auto make = [&](std::size_t channels) {
     return ImageEncoder::make(
         {choices.image_encoder, folder.height, folder.width, channels, choices.lower, choices.upper});

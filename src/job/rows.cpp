@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "eigenveil/data/sliced_source.hpp"
@@ -147,6 +148,12 @@ Result<OpenedData> open_data(const RowOptions& options) {
   const bool elsewhere = options.data.empty();
   auto source = elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr) : open_source(options.data, source_options);
   if (!source) return source.error();
+  // Of several images one can be replaced and the others still say how large they are.
+  if (*source && source_options.fields == 0 && source_options.share.count == 1 &&
+      std::filesystem::is_directory(options.data) && (*source)->rows_announced() == std::size_t{1})
+    return usage_error(
+        fmt::format("{}: one image alone does not say how large images are: state its number of values with --fields N",
+                    options.data));
   const auto names =
       elsewhere ? column_names("", {}, source_options.columns) : Result<std::vector<std::string>>((*source)->columns());
   if (!names) return names.error();

@@ -78,6 +78,7 @@ struct SourceOptions {
   HeaderRule header = HeaderRule::kUnstated;  ///< CSV: refused if unstated
   char delimiter = '\0';                      ///< CSV; '\0': not stated, a comma
   /// CSV without a header: how many fields a line has. 0: as many as the first of at least two, and BadRows::kError.
+  /// Folders of images: how many values an image has. 0: as many as the first.
   std::size_t fields = 0;
   BadRows bad_rows = BadRows::kError;
   std::string member = {};  ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
