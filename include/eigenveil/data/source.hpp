@@ -77,7 +77,7 @@ struct SourceOptions {
   std::vector<Categories> categories = {};    ///< columns to be read as categories
   HeaderRule header = HeaderRule::kUnstated;  ///< CSV: refused if unstated
   char delimiter = '\0';                      ///< CSV; '\0': not stated, a comma
-  /// CSV without a header, images: values of each row. 0: as many as the first of at least two has, and BadRows::kError.
+  /// CSV without a header, images: values of each row. 0: as the first of at least two has, with BadRows::kError.
   std::size_t fields = 0;
   BadRows bad_rows = BadRows::kError;
   std::string member = {};  ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
