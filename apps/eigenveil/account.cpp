@@ -52,10 +52,9 @@ int run(const AccountFlags& flags) {
   if (flags.json) {
     nlohmann::json object = {
         {"epsilon", epsilon}, {"delta", delta}, {"accounting", flags.accounting}, {"events", flags.events}};
-    fmt::print("{}\n", object.dump());
+    say_json(object);
   } else {
-    fmt::print("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon,
-               delta);
+    tell("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon, delta);
   }
   return 0;
 }

@@ -65,7 +65,7 @@ Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   options.journal = journal;
   options.estimator = estimator == "lda" ? "fda" : estimator;
   options.say = [](const std::string& line) {
-    fmt::print(stderr, "{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
+    complain("{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
   };
   return federation::federated_engine(std::move(options));
 }

@@ -61,7 +61,7 @@ int init(const CertificateFlags& flags) {
                           ? federation::make_authority(flags.folder, flags.study, {.until = flags.valid_seconds})
                           : federation::make_authority(flags.folder, flags.study, flags.days);
   if (!made) return fail(made.error());
-  fmt::print(
+  tell(
       "Wrote {0}/ca.crt: the authority of '{1}', until {2}. Everyone in the study gets a copy.\n"
       "Wrote {0}/ca.key: keep it here. Who has it can pose as anyone in the study.\n"
       "Next: eigenveil federation issue {0} NAME, for the coordinator and for each site.\n",
@@ -76,7 +76,7 @@ int issue(const CertificateFlags& flags) {
           : federation::issue_certificate(flags.folder, flags.name, flags.hosts, flags.days);
   if (!made) return fail(made.error());
   const std::string path = flags.folder + "/" + flags.name;
-  fmt::print(
+  tell(
       "Wrote {0}.crt: the certificate of '{1}', until {2}.\n"
       "Wrote {0}.key: its private key.\n"
       "Send {3}/ca.crt, {0}.crt and {0}.key to '{1}' and to nobody else, then delete {0}.key here.\n",

@@ -41,7 +41,7 @@ std::vector<DataSet> data_sets() {
   // are.
   DataSet dota{"Dota2", unpacked_dota(), {}, 5};
   dota.rows.source.columns = {"5-117"};
-  dota.rows.source.header = Header::kNo;
+  dota.rows.source.header = HeaderRule::kNo;
   dota.rows.ranges = {"-1:1"};
   dota.rows.row_bound = *RowBound::of(3.2);
   DataSet cover{"Covertype", (shared() / "covertype-93k.csv.gz").string(), {}, 5};

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostMatrixColumns = 5000;
 
 Result<Matrix> read_matrix(const std::string& path) {
-  const auto source = open_source(path, {.header = Header::kNo});
+  const auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   const std::size_t d = (*source)->columns().size();
   if (d > kMostMatrixColumns)

@@ -55,6 +55,7 @@ class Ranks : public testing::Test {
   RowOptions options(const std::string& data) const {
     RowOptions rows;
     rows.data = data;
+    rows.source.header = HeaderRule::kYes;
     rows.ranges = {"-10:10"};
     rows.row_bound = *RowBound::of(6);
     rows.missing = MissingPolicy::kZeroRow;
