@@ -40,7 +40,7 @@ Status SiteStudy::check_ask(const wire::v2::Ask& ask) const {
   if (ask.prev() != chain_->head())
     return bad_input("the coordinator asked this site other things before than it says now");
   if (ask.label().size() > config_.limits.label) return bad_input("the coordinator's label is too long");
-  if (bytes_for(ask, rows_->columns(), std::max(1, config_.threads)) > config_.memory / 2)
+  if (bytes_for(ask, rows_->columns(), std::max(1, config_.threads)) > static_cast<double>(config_.memory / 2))
     return bad_input("the coordinator asks for more at once than this site has memory for");
   return check_among(ask);
 }

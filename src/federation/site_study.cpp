@@ -8,10 +8,10 @@
 #include <set>
 
 #include "anchor.hpp"
-#include "data_key.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
+#include "eigenveil/ledger/content_key.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::federation {
@@ -58,7 +58,7 @@ std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Acce
 }  // namespace
 
 Result<Proposed> Proposed::read(const wire::v2::SignedProposal& message, const SiteConfig& config) {
-  Proposed proposed{message, {}, hash("proposal", {message.proposal()})};
+  Proposed proposed{message, {}, federation::hash("proposal", {message.proposal()})};
   EIGENVEIL_TRY(read_canonical(message.proposal(), proposed.proposal));
   if (proposed.proposal.version() != kWireVersion) return bad_input(other_version(proposed.proposal.version()));
   if (proposed.proposal.study().size() != kStudyBytes) return bad_input("its study has no proper number");
@@ -125,7 +125,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
     EIGENVEIL_TRY(key_file.save(**kept));
   }
   StudyKeys keys = **std::move(kept);
-  const auto data = data_key(config.data, keys.data);
+  const auto data = content_key(config.data, keys.data.view());
   if (!data) return data.error();
   const WorkFacts facts = facts_of(proposed, keys, *data, *known);
   auto begun = ledger->begin_work(config.dataset, accepted->plan,
@@ -166,15 +166,14 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
 }
 
 Status SiteStudy::read_rows(Observer& observer) {
-  const std::string before = file_state(config_.data);
   RunOptions run;
   run.threads = config_.threads;
   run.memory = config_.memory;
   auto rows = bound_rows(row_options_, run, config_.memory / 2, observer);  // the other half is for sums
   if (!rows) return rows.error();
-  const auto data = data_key(config_.data, keys_.data);
+  const auto data = content_key(config_.data, keys_.data.view());
   if (!data) return data.error();
-  if (*data != data_key_ || file_state(config_.data) != before)
+  if (*data != data_key_)
     return bad_input(config_.data + ": the file changed while it was read");
   const auto& stated = proposed_.proposal.rows();
   if (rows->lattice().radius != stated.radius() || rows->lattice().bits != static_cast<int>(stated.bits()))

@@ -112,7 +112,8 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
 }
 
 Result<CertifiedPlan> plan_of(const ClipTrainJob& job) {
-  const PrivacyPlan shape{{{"noisy gradient", PoissonGaussianEvent{job.sample_rate, 1}, job.steps}}};
+  const PrivacyPlan shape(Adjacency::kAddRemoveOne,
+                          {{"noisy gradient", PoissonGaussianEvent{job.sample_rate, 1}, job.steps}});
   return certify(shape, NoisyVector::sensitivity(), job.privacy);
 }
 
@@ -125,7 +126,7 @@ Result<CertifiedPlan> stored_plan(const nlohmann::json& run, const ClipTrainJob&
   if (event == nullptr || event->q != job.sample_rate || events->front().count != job.steps ||
       *epsilon > job.privacy.epsilon.value())
     return bad_input(fmt::format("{}/run.json: its plan is not that of its options; begin a new run", job.checkpoint));
-  return CertifiedPlan{{*std::move(events)}, *epsilon};
+  return CertifiedPlan{PrivacyPlan(Adjacency::kAddRemoveOne, *std::move(events)), *epsilon};
 }
 
 std::string new_id() {
@@ -154,8 +155,7 @@ Result<Run> open_run(const ClipTrainJob& job, const Vector& parameters, Observer
   }
   auto certified = folder ? stored_plan(folder->run(), job) : plan_of(job);
   if (!certified) return certified.error();
-  const double sigma = std::get<PoissonGaussianEvent>(certified->plan.events.front().mechanism).sigma;
-  EIGENVEIL_TRY(NoisyVector::check(job.clip, sigma, static_cast<std::size_t>(parameters.size()), job.steps));
+  EIGENVEIL_TRY(NoisyVector::check(job.clip, static_cast<std::size_t>(parameters.size()), job.steps));
 
   std::string id = folder ? folder->run().value("id", "") : new_id();
   if (!folder && !job.checkpoint.empty()) {

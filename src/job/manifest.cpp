@@ -37,6 +37,21 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   }
 }
 
+// Who paid, and whether anything limits what is paid. Each site of a federation has a ledger of its own.
+void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const Charge& charge) {
+  nlohmann::json& ledger = manifest["ledger"] = {{"used", privacy.use_ledger}};
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (charge.limited || !privacy.dataset.empty()) ledger["dataset"] = charge.dataset;
+  if (charge.federation) return;
+  ledger["limited"] = charge.limited;
+  auto& warnings = manifest["warnings"];
+  if (charge.limited && privacy.dataset.empty())
+    warnings.push_back(fmt::format("Charged to the data set '{}', which this data belongs to.", charge.dataset));
+  if (!charge.limited)
+    warnings.push_back(fmt::format("This release is outside any budget: no budget limits releases of this data{}.",
+                                   privacy.use_ledger ? ", they are only recorded" : ", and no ledger counts them"));
+}
+
 }  // namespace
 
 nlohmann::json program_json(const PcaProgram& program, Calibration calibration) {
@@ -70,6 +85,17 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
           {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
 
+namespace {
+
+// Spare rounds count whether or not a site was lost.
+std::vector<PrivacyEvent> charged_events(const Charge& charge) {
+  std::vector<PrivacyEvent> events = charge.plan.events;
+  events.insert(events.end(), charge.spares.begin(), charge.spares.end());
+  return events;
+}
+
+}  // namespace
+
 nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
                                const PrivacyOptions& privacy, const Charge& charge, double rows) {
   nlohmann::json manifest = {
@@ -82,15 +108,13 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"delta", privacy.delta.value()},
       {"certified_epsilon", charge.certified_epsilon},
       {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
-      {"events", events_to_json(charge.plan.events)},
+      {"events", events_to_json(charged_events(charge))},
       {"guarantee", guarantee_in_words(privacy, charge)},
       {"private", charge.secure},
       {"warnings", nlohmann::json::array()},
-      {"ledger", {{"used", privacy.use_ledger}}},
   };
-  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  add_ledger(manifest, privacy, charge);
   if (charge.federation) manifest["federation"] = *charge.federation;
-  if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
   manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
   if (privacy.calibration == Calibration::kPaper) {
     manifest["calibration"] = "paper";
@@ -104,8 +128,6 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
   if (charge.plan.model_based)
     manifest["warnings"].push_back(
         "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
-  if (!privacy.use_ledger)
-    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;
 }

@@ -1,9 +1,11 @@
 #include "eigenveil/job/privacy.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "eigenveil/privacy/noisy_vector.hpp"
 
@@ -11,11 +13,12 @@ namespace eigenveil {
 namespace {
 
 // A data file without a data set of its own is recorded under its path (its end, if that is very long).
-std::string name_of_file(const std::string& data, Adjacency adjacency) {
+std::string name_of_file(const PrivateFiles& data, Adjacency adjacency) {
   constexpr std::size_t kLongest = 160;
+  const std::string first = data.paths().empty() ? "" : data.paths().front();
   std::error_code failure;
-  const auto canonical = std::filesystem::weakly_canonical(data, failure);
-  std::string path = failure ? data : canonical.string();
+  const auto canonical = std::filesystem::weakly_canonical(first, failure);
+  std::string path = failure ? first : canonical.string();
   if (path.size() > kLongest) path = path.substr(path.size() - kLongest);
   return fmt::format("file {} ({})", path, name(adjacency));
 }
@@ -23,26 +26,51 @@ std::string name_of_file(const std::string& data, Adjacency adjacency) {
 struct Payer {
   Ledger ledger;
   std::string dataset;
+  bool limited;
 };
 
-// The ledger and the data set in it that pays.
-Result<Payer> payer_of(const PrivacyOptions& privacy, const std::string& data) {
+// The budgets that any of the files belongs to. A data set that was named gets the files first.
+Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& data, const std::string& named) {
+  std::set<std::string> all;
+  for (const std::string& path : data.paths()) {
+    const auto budgets = named.empty() ? ledger.budgets_of(path) : ledger.bind_file(named, path);
+    if (!budgets) return budgets.error();
+    all.insert(budgets->begin(), budgets->end());
+  }
+  return all;
+}
+
+// The ledger and the data set in it that pays: the one that was named, the one that the files belong to, or else a
+// record without a limit.
+Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
   auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
   if (!ledger) return ledger.error();
-  std::string dataset = privacy.dataset;
-  if (dataset.empty()) {
-    dataset = name_of_file(data, privacy.adjacency);
-    EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = privacy.adjacency}));
-  }
-  return Payer{*std::move(ledger), std::move(dataset)};
+  const auto budgets = budgets_of(*ledger, data, privacy.dataset);
+  if (!budgets) return budgets.error();
+  const std::string& named = privacy.dataset;
+  if (budgets->count(named) > 0) return Payer{*std::move(ledger), named, true};
+  if (!named.empty() && !budgets->empty())
+    return budget_refused(fmt::format(
+        "This data belongs to {}, which has a budget, but '{}' has none: name one with a budget by --dataset",
+        fmt::join(*budgets, ", "), named));
+  if (!named.empty()) return Payer{*std::move(ledger), named, false};
+  if (budgets->size() > 1)
+    return budget_refused(
+        fmt::format("This data belongs to several data sets with a budget: {}. Say which one pays: "
+                    "--dataset NAME",
+                    fmt::join(*budgets, ", ")));
+  if (budgets->size() == 1) return Payer{*std::move(ledger), *budgets->begin(), true};
+  const std::string record = name_of_file(data, privacy.adjacency);
+  EIGENVEIL_TRY(ledger->create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
+  return Payer{*std::move(ledger), record, false};
 }
 
 SecureRandom random_for(const RunOptions& run) {
   return run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
 }
 
-Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::string dataset) {
-  return {std::move(certified.plan), certified.epsilon, random.secure(), std::move(dataset)};
+Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::string dataset, bool limited) {
+  return {std::move(certified.plan), certified.epsilon, random.secure(), std::move(dataset), {}, limited};
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -64,6 +92,8 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 }  // namespace
 
 Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy) {
+  if (shape.adjacency != privacy.adjacency)
+    return internal_error("the plan is for other neighbours than the release says: nothing was charged");
   const bool tight = privacy.calibration == Calibration::kTight;
   auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
   if (!plan) return plan.error();
@@ -82,34 +112,37 @@ Sensitivity largest_sensitivity(const Lattice& lattice) {
 }
 
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
-                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer) {
   auto certified = certify(shape, largest, privacy);
   if (!certified) return certified.error();
   observer.step("reserving budget");
   std::string dataset;
+  bool limited = false;
   std::unique_ptr<Reservation> reservation;
   if (privacy.use_ledger) {
     auto payer = payer_of(privacy, data);
     if (!payer) return payer.error();
-    auto paid = payer->ledger.reserve(payer->dataset, privacy.adjacency, certified->plan, purpose);
+    auto paid = payer->ledger.reserve(payer->dataset, certified->plan, purpose);
     if (!paid) return paid.error();
     reservation = *std::move(paid);
     dataset = payer->dataset;
+    limited = payer->limited;
   } else {
     reservation = reserve_without_ledger(certified->plan);
   }
   observer.step("budget reserved");
   auto random = random_for(run);
-  return ChargedPlan{charge_of(*std::move(certified), random, std::move(dataset)), std::move(reservation),
+  return ChargedPlan{charge_of(*std::move(certified), random, std::move(dataset), limited), std::move(reservation),
                      std::move(random)};
 }
 
 Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
-                                const std::string& data, const std::string& key, const WorkFacts& facts,
+                                const PrivateFiles& data, const std::string& key, const WorkFacts& facts,
                                 Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
+  bool limited = false;
   Begun begun{work_without_ledger(certified.plan, key, facts), true};
   if (privacy.use_ledger) {
     auto payer = payer_of(privacy, data);
@@ -118,11 +151,12 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
     if (!paid) return paid.error();
     begun = *std::move(paid);
     dataset = payer->dataset;
+    limited = payer->limited;
   }
   observer.step("budget reserved");
   auto random = random_for(run);
-  return ChargedWork{charge_of(std::move(certified), random, std::move(dataset)), std::move(begun.work), begun.fresh,
-                     std::move(random)};
+  return ChargedWork{charge_of(std::move(certified), random, std::move(dataset), limited), std::move(begun.work),
+                     begun.fresh, std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {
@@ -146,7 +180,8 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
   return words + (charge.plan.model_based
                       ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
                         "draws from a spiked Gaussian, and need not hold for any other data."
-                      : "It holds for every data set; it does not depend on how the rows were drawn.");
+                      : "It holds for every data set; it does not depend on how the rows were drawn.") +
+         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil

@@ -49,9 +49,14 @@ Status load_reservations(const Database& db, Account& account) {
 }  // namespace
 
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
-  PrivacyPlan plan;
-  Statement own(db, "SELECT model_based FROM reservation WHERE id = ?", reservation);
+  Statement own(db,
+                "SELECT model_based, dataset.adjacency FROM reservation JOIN dataset ON dataset.id = "
+                "reservation.dataset WHERE reservation.id = ?",
+                reservation);
   EIGENVEIL_TRY(own.step());
+  const auto adjacency = adjacency_from_name(own.text(1));
+  if (!adjacency) return adjacency.error();
+  PrivacyPlan plan(*adjacency);
   plan.model_based = own.integer(0) != 0;
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
@@ -66,8 +71,8 @@ Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
 
 Result<Account> load_account(const Database& db, const std::string& name) {
   Statement row(db,
-                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
-                "dataset WHERE name = ?",
+                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based, EXISTS "
+                "(SELECT 1 FROM frozen WHERE frozen.id = dataset.id) FROM dataset WHERE name = ?",
                 name);
   const auto found = row.step();
   if (!found) return found.error();
@@ -82,6 +87,7 @@ Result<Account> load_account(const Database& db, const std::string& name) {
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
   account.status.budget = {name, *limit, *adjacency, row.text(4), row.integer(8) != 0};
   account.status.created = row.text(5);
+  account.status.frozen = row.integer(9) != 0;
   EIGENVEIL_TRY(load_reservations(db, account));
   auto works = works_of(db, name);
   if (!works) return works.error();

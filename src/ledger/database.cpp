@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "key_file.hpp"
 #include "schema.hpp"
+#include "seal.hpp"
 
 namespace eigenveil::ledger {
 namespace {
@@ -44,7 +46,8 @@ Result<std::int64_t> integer_of(const Database& db, const char* sql) {
 
 }  // namespace
 
-Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                                                 const std::string& anchor) {
   std::error_code failed;
   // Absolute, so that no name means a temporary or in-memory database to SQLite.
   const std::filesystem::path file = std::filesystem::absolute(path, failed);
@@ -52,8 +55,11 @@ Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::c
   EIGENVEIL_TRY(make_folder(file.parent_path()));
   EIGENVEIL_TRY(make_file(file));
   std::shared_ptr<Database> db(new Database(file.string()));
+  db->anchor_ = anchor.empty() ? file.string() + ".anchor" : std::filesystem::absolute(anchor, failed).string();
   EIGENVEIL_TRY(db->connect(busy_timeout));
   EIGENVEIL_TRY(db->prepare_schema());
+  Transaction whole(*db);
+  EIGENVEIL_TRY(whole.begin());
   return db;
 }
 
@@ -64,38 +70,63 @@ Status Database::connect(std::chrono::milliseconds busy_timeout) {
   if (sqlite3_db_readonly(handle_, "main") == 1)
     return bad_input(fmt::format(
         "The ledger '{}' cannot be written: its permissions or its disk are read-only. Nothing was charged.", path_));
+  sqlite3_update_hook(
+      handle_,
+      [](void* touched, int, const char*, const char* table, sqlite3_int64 row) {
+        if (std::string_view(table) != "head") static_cast<std::set<RowName>*>(touched)->emplace(table, row);
+      },
+      &touched_);
   return run("PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA");
 }
 
 Status Database::prepare_schema() {
   Transaction transaction(*this);
-  EIGENVEIL_TRY(transaction.begin());
+  EIGENVEIL_TRY(transaction.begin_unverified());
   const auto tables = integer_of(*this, "SELECT count(*) FROM sqlite_schema");
   if (!tables) return tables.error();
   const auto application = integer_of(*this, "PRAGMA application_id");
   if (!application) return application.error();
   const auto format = integer_of(*this, "PRAGMA user_version");
   if (!format) return format.error();
-  if (*tables == 0 && *application == 0 && *format == 0) {
-    EIGENVEIL_TRY(run(kFirstFormat));
-    EIGENVEIL_TRY(run(kSecondFormat));
-    EIGENVEIL_TRY(run(kThirdFormat));
-    EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
-  } else if (*application != kApplicationId) {
+  const bool empty = *tables == 0 && *application == 0 && *format == 0;
+  if (!empty && *application != kApplicationId)
     return bad_input(
         fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
-  } else if (*format == 1 || *format == 2) {
-    if (*format == 1) EIGENVEIL_TRY(run(kSecondFormat));
-    EIGENVEIL_TRY(run(kThirdFormat));
-  } else if (*format != kFormat) {
+  if (!empty && (*format < 1 || *format > kFormat))
     return bad_input(fmt::format(
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
         path_, *format, kFormat));
-  }
   EIGENVEIL_TRY(check_integrity());
+  auto key = load_key(path_ + ".key", *format < kFormat);
+  if (!key) return key.error();
+  key_ = *std::move(key);
+  if (empty) {
+    const auto seen = read_anchor(anchor_);
+    if (!seen) return seen.error();
+    if (*seen != Mark{})
+      return bad_input(fmt::format(
+          "The ledger '{}' is empty, but '{}' has seen generation {} of it: bring it back from a backup. To "
+          "begin anew with nothing spent, remove that file too.",
+          path_, anchor_, seen->generation));
+  }
+  if (*format < kFormat) EIGENVEIL_TRY(bring_up_to_date(*format));
   // Written each time: a ledger that cannot be written is found here, before any work is done for it.
   EIGENVEIL_TRY(run(fmt::format("PRAGMA user_version = {}", kFormat).c_str()));
-  return transaction.commit();
+  return *format < kFormat ? transaction.commit() : run("COMMIT");
+}
+
+// What an older format holds is sealed as it is.
+Status Database::bring_up_to_date(std::int64_t format) {
+  if (format < 1) {
+    EIGENVEIL_TRY(run(kFirstFormat));
+    EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
+  }
+  if (format < 2) EIGENVEIL_TRY(run(kSecondFormat));
+  EIGENVEIL_TRY(run(kThirdFormat));
+  auto rows = all_rows(*this);
+  if (!rows) return rows.error();
+  touched_ = *std::move(rows);
+  return {};
 }
 
 Status Database::check_integrity() {
@@ -133,22 +164,6 @@ Error Database::error() const {
       return internal_error(fmt::format("{} failed: {} (SQLite code {}).", ledger, sqlite3_errmsg(handle_),
                                         sqlite3_extended_errcode(handle_)));
   }
-}
-
-Status Transaction::begin() {
-  EIGENVEIL_TRY(db_.run("BEGIN IMMEDIATE"));
-  changes_ = sqlite3_total_changes64(db_.handle());
-  return {};
-}
-
-Status Transaction::commit() {
-  if (sqlite3_total_changes64(db_.handle()) != changes_)
-    EIGENVEIL_TRY(db_.run("UPDATE head SET generation = generation + 1"));
-  return db_.run("COMMIT");
-}
-
-Transaction::~Transaction() {
-  if (sqlite3_get_autocommit(db_.handle()) == 0) (void)db_.run("ROLLBACK");
 }
 
 Result<bool> Statement::step() {

@@ -22,22 +22,18 @@ using ledger::Transaction;
 
 namespace {
 
-Status check_plan(Adjacency adjacency, const PrivacyPlan& plan) {
+Status check_plan(const PrivacyPlan& plan) {
   if (plan.events.empty()) return usage_error("The plan asks for no answer: there is nothing to reserve");
   for (const PrivacyEvent& event : plan.events) {
     EIGENVEIL_TRY(validate(event));
-    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) && adjacency != Adjacency::kAddRemoveOne)
+    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) &&
+        plan.adjacency != Adjacency::kAddRemoveOne)
       return usage_error(
           fmt::format("'{}' answers over a Poisson sample, which is accounted for add-remove-one "
                       "neighbours only: use --adjacency add-remove-one",
                       event.label));
   }
   return {};
-}
-
-bool noiseless(const PrivacyEvent& event) {
-  const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
-  return gaussian != nullptr && std::isinf(gaussian->mu);
 }
 
 Error refusal(const Account& account, const PrivacyPlan& plan) {
@@ -55,11 +51,8 @@ Error refusal(const Account& account, const PrivacyPlan& plan) {
 
 // Refuses the plan, or settles the filter that holds the account from now on. Nothing is charged here.
 Status admit(Account& account, const PrivacyPlan& plan) {
-  const bool without_noise = std::any_of(plan.events.begin(), plan.events.end(), noiseless);
-  if (!account.status.budget.limit)
-    return without_noise ? usage_error("The plan has an answer without noise, which no ledger can record") : Status{};
+  if (!account.status.budget.limit) return {};
   const ledger::Limit& limit = *account.status.budget.limit;
-  if (without_noise) return refusal(account, plan);
   if (account.charged.empty()) {
     account.filter = ledger::choose_filter(limit, plan.events);
     return account.filter.kind == Filter::Kind::kOpen ? refusal(account, plan) : Status{};
@@ -119,8 +112,9 @@ std::string Ledger::default_path() {
   return (data / "eigenveil" / "ledger.db").string();
 }
 
-Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
-  auto db = Database::open(path, busy_timeout);
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                            const std::string& anchor) {
+  auto db = Database::open(path, busy_timeout, anchor);
   if (!db) return db.error();
   return Ledger(std::move(*db));
 }
@@ -138,6 +132,7 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
   }
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
+  if (budget.limit) EIGENVEIL_TRY(ledger::refuse_while_frozen(*db_));
   EIGENVEIL_TRY(Statement(*db_,
                           "INSERT INTO dataset(name, epsilon, delta, adjacency, unit, allow_model_based) "
                           "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO NOTHING",
@@ -192,27 +187,28 @@ Result<DatasetStatus> Ledger::show(const std::string& name) {
   return report(*account);
 }
 
-Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, Adjacency adjacency,
-                                                     const PrivacyPlan& plan, const std::string& purpose) {
+Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, const PrivacyPlan& plan,
+                                                     const std::string& purpose) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto id = ledger::charge(*db_, dataset, adjacency, plan, purpose);
+  const auto id = ledger::charge(*db_, dataset, plan, purpose);
   if (!id) return id.error();
   EIGENVEIL_TRY(transaction.commit());
   return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
 }
 
-Result<std::int64_t> ledger::charge(const Database& db, const std::string& dataset, Adjacency adjacency,
-                                    const PrivacyPlan& plan, const std::string& purpose) {
-  EIGENVEIL_TRY(check_plan(adjacency, plan));
+Result<std::int64_t> ledger::charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+                                    const std::string& purpose) {
+  EIGENVEIL_TRY(check_plan(plan));
   auto account = load_account(db, dataset);
   if (!account) return account.error();
-  if (const Adjacency own = account->status.budget.adjacency; own != adjacency)
+  EIGENVEIL_TRY(refuse_frozen(*account));
+  if (const Adjacency own = account->status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
                     "give --adjacency {}, or use a data set of its own",
-                    dataset, name(own), name(adjacency), name(own)));
+                    dataset, name(own), name(plan.adjacency), name(own)));
   if (plan.model_based && !account->status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "

@@ -45,8 +45,10 @@ CREATE TRIGGER dataset_model_fixed BEFORE UPDATE ON dataset
   BEGIN SELECT RAISE(ABORT, 'what a data set allows never changes'); END;
 )sql";
 
-// From format 2 to 3: works, which outlive their process, and a generation that every change raises. A work that has
-// ended stays as it ended, its step never falls, and it answers only what its reservation has recorded as answered.
+// From format 2 to 3: works, which outlive their process; the files of a data set, by keyed hashes of their path and
+// content; data sets that are frozen since an older copy of the ledger came back; checksums of all rows; and a head
+// that covers them, with a generation that every change raises. A work that has ended stays as it ended, its step never
+// falls, and it answers only what its reservation has recorded as answered.
 const char* const kThirdFormat = R"sql(
 ALTER TABLE reservation ADD COLUMN model_based INTEGER NOT NULL DEFAULT 0 CHECK (model_based IN (0, 1));
 CREATE TRIGGER reservation_model_fixed BEFORE UPDATE ON reservation WHEN OLD.model_based IS NOT NEW.model_based
@@ -60,8 +62,18 @@ CREATE TABLE work(
 CREATE TABLE pinned(
   work INTEGER NOT NULL REFERENCES work(id), name TEXT NOT NULL, value BLOB NOT NULL,
   PRIMARY KEY (work, name)) STRICT, WITHOUT ROWID;
-CREATE TABLE head(id INTEGER PRIMARY KEY CHECK (id = 0), generation INTEGER NOT NULL) STRICT;
-INSERT INTO head VALUES (0, 0);
+CREATE TABLE file(
+  id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset(id), path TEXT NOT NULL, content TEXT NOT NULL,
+  UNIQUE (dataset, path, content)) STRICT;
+CREATE TABLE frozen(
+  id INTEGER PRIMARY KEY REFERENCES dataset(id),
+  since TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))) STRICT;
+CREATE TABLE seal(
+  name TEXT NOT NULL, row INTEGER NOT NULL, checksum BLOB NOT NULL, PRIMARY KEY (name, row)) STRICT, WITHOUT ROWID;
+CREATE TABLE head(
+  id INTEGER PRIMARY KEY CHECK (id = 0), generation INTEGER NOT NULL, previous BLOB NOT NULL, rows INTEGER NOT NULL,
+  sum BLOB NOT NULL, checksum BLOB NOT NULL) STRICT;
+INSERT INTO head VALUES (0, 0, zeroblob(32), 0, zeroblob(32), zeroblob(32));
 
 CREATE TRIGGER work_kept BEFORE DELETE ON work BEGIN SELECT RAISE(ABORT, 'a work is never deleted'); END;
 CREATE TRIGGER work_fixed BEFORE UPDATE ON work
@@ -77,6 +89,9 @@ CREATE TRIGGER work_charged BEFORE UPDATE ON work
   BEGIN SELECT RAISE(ABORT, 'an answer before its charge'); END;
 CREATE TRIGGER pinned_kept BEFORE DELETE ON pinned BEGIN SELECT RAISE(ABORT, 'a pinned fact is never deleted'); END;
 CREATE TRIGGER pinned_fixed BEFORE UPDATE ON pinned BEGIN SELECT RAISE(ABORT, 'a pinned fact never changes'); END;
+CREATE TRIGGER file_kept BEFORE DELETE ON file BEGIN SELECT RAISE(ABORT, 'a file is never taken from its data set'); END;
+CREATE TRIGGER file_fixed BEFORE UPDATE ON file
+  BEGIN SELECT RAISE(ABORT, 'a file is never taken from its data set'); END;
 CREATE TRIGGER head_kept BEFORE DELETE ON head BEGIN SELECT RAISE(ABORT, 'the head is never deleted'); END;
 CREATE TRIGGER head_rises BEFORE UPDATE ON head WHEN NEW.generation <= OLD.generation
   BEGIN SELECT RAISE(ABORT, 'the generation only rises'); END;

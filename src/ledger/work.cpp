@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "eigenveil/ledger/ledger.hpp"
+#include "seal.hpp"
 #include "work_lock.hpp"
 #include "work_rows.hpp"
 
 namespace eigenveil {
 
 using ledger::Database;
-using ledger::Statement;
 using ledger::Transaction;
 using ledger::WorkLock;
 using ledger::WorkRow;
@@ -37,15 +37,8 @@ std::string difference(const WorkRecord& there, const WorkRecord& now) {
   if (there.pinned.size() != now.pinned.size()) return "number of pinned facts";
   if (there.dataset != now.dataset) return "data set";
   if (there.expires != now.expires) return "time of expiry";
-  if (there.plan.events != now.plan.events || there.plan.model_based != now.plan.model_based) return "plan";
+  if (there.plan != now.plan) return "plan";
   return {};
-}
-
-Result<std::uint64_t> read_generation(const Database& db) {
-  Statement row(db, "SELECT generation FROM head");
-  const auto found = row.step();
-  if (!found) return found.error();
-  return static_cast<std::uint64_t>(row.integer(0));
 }
 
 Status end_as(Transaction& transaction, const Database& db, const WorkRow& work, WorkState state) {
@@ -63,10 +56,9 @@ Work::Work(WorkRecord record, std::shared_ptr<Database> db, std::int64_t id, std
 Work::~Work() = default;
 
 std::unique_ptr<Work> work_without_ledger(PrivacyPlan plan, std::string key, WorkFacts facts) {
-  WorkRecord record;
+  WorkRecord record(std::move(plan));
   record.key = std::move(key);
   record.pinned = std::move(facts.pinned);
-  record.plan = std::move(plan);
   return std::unique_ptr<Work>(new Work(std::move(record), nullptr, 0, nullptr));
 }
 
@@ -80,9 +72,11 @@ Status Work::change(const std::function<Status(WorkRecord&)>& decide) {
     return {};
   }
   Transaction transaction(*db_);
-  EIGENVEIL_TRY(transaction.begin());
+  EIGENVEIL_TRY(transaction.begin(Transaction::Verify::kHead));
   const auto row = ledger::load_work(*db_, id_);
   if (!row) return row.error();
+  EIGENVEIL_TRY(ledger::verify_row(*db_, {"work", id_}));
+  EIGENVEIL_TRY(ledger::verify_row(*db_, {"reservation", row->reservation}));
   if (is_final(row->record.state)) return ledger::ended(record_ = row->record);
   if (ledger::expired(row->record)) {
     EIGENVEIL_TRY(end_as(transaction, *db_, *row, WorkState::kExpired));
@@ -144,10 +138,9 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
                                  const std::string& key, const WorkFacts& facts,
                                  std::optional<std::chrono::system_clock::time_point> expires) {
   EIGENVEIL_TRY(check_key(key, facts));
-  WorkRecord wanted;
+  WorkRecord wanted(plan);
   wanted.key = key;
   wanted.pinned = facts.pinned;
-  wanted.plan = plan;
   wanted.dataset = dataset;
   if (expires)
     wanted.expires = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(*expires)));
@@ -178,13 +171,9 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
   }
   if (ledger::expired(wanted)) return budget_refused(fmt::format("'{}' has expired before it began", key));
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto account = ledger::load_account(*db_, dataset);
-  if (!account) return account.error();
-  const auto reservation = ledger::charge(*db_, dataset, account->status.budget.adjacency, plan, purpose);
+  const auto reservation = ledger::charge(*db_, dataset, plan, purpose);
   if (!reservation) return reservation.error();
-  const auto generation = read_generation(*db_);
-  if (!generation) return generation.error();
-  wanted.generation = *generation + 1;
+  wanted.generation = transaction.head().mark.generation + 1;
   const auto id = ledger::insert_work(*db_, *reservation, wanted);
   if (!id) return id.error();
   auto lock = WorkLock::take(db_->path(), *id, key);
@@ -207,7 +196,7 @@ Result<std::optional<WorkRecord>> Ledger::find_work(const std::string& key) {
 Result<std::uint64_t> Ledger::generation() {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  return read_generation(*db_);
+  return transaction.head().mark.generation;
 }
 
 }  // namespace eigenveil

@@ -40,7 +40,7 @@ Status settle(const Database& db, std::int64_t reservation, const char* state) {
 Result<WorkRow> load_work(const Database& db, std::int64_t id) {
   Statement row(db,
                 "SELECT work.reservation, key, work.state, generation, step, met, head, expires, dataset.name, "
-                "reservation.state = 'returned', dataset.adjacency FROM work JOIN reservation ON reservation.id = "
+                "reservation.state = 'returned' FROM work JOIN reservation ON reservation.id = "
                 "work.reservation JOIN dataset ON dataset.id = reservation.dataset WHERE work.id = ?",
                 id);
   const auto found = row.step();
@@ -48,7 +48,7 @@ Result<WorkRow> load_work(const Database& db, std::int64_t id) {
   if (!*found) return internal_error("The ledger has lost a work");
   auto plan = load_plan(db, row.integer(0));
   if (!plan) return plan.error();
-  WorkRow work{id, row.integer(0), {}};
+  WorkRow work{id, row.integer(0), WorkRecord(*std::move(plan))};
   WorkRecord& record = work.record;
   record.key = row.text(1);
   record.state =
@@ -60,7 +60,6 @@ Result<WorkRow> load_work(const Database& db, std::int64_t id) {
   record.expires = row.text(7);
   record.dataset = row.text(8);
   record.refunded = row.integer(9) != 0;
-  record.plan = *std::move(plan);
   EIGENVEIL_TRY(load_pinned(db, work));
   return work;
 }

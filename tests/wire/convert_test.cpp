@@ -159,27 +159,6 @@ TEST(Convert, MeansComeBackBitForBit) {
   });
 }
 
-TEST(Convert, PlansComeBackBitForBit) {
-  property("from_wire(to_wire(plan)) == plan", [] {
-    PrivacyPlan plan;
-    const int events = *rc::gen::inRange(1, 9);
-    for (int i = 0; i < events; ++i) {
-      Mechanism mechanism = GaussianEvent{any_positive()};
-      if (*rc::gen::arbitrary<bool>()) mechanism = PureEvent{any_positive()};
-      const auto count = *rc::gen::inRange<long long>(1, std::numeric_limits<long long>::max());
-      plan.events.push_back({any_name(), mechanism, count});
-    }
-    const auto back = from_wire(through_bytes(to_wire(plan)));
-    RC_ASSERT(back.ok());
-    RC_ASSERT(back->events == plan.events);
-  });
-}
-
-TEST(Convert, APlanThatTheWireHasNoWordForIsRefused) {
-  const PrivacyPlan plan{{{"sampled", PoissonGaussianEvent{0.1, 1}, 1}}};
-  EXPECT_FALSE(from_wire(to_wire(plan)).ok());
-}
-
 RowOptions any_options(Schema& schema, std::vector<std::string>& free_names) {
   RowOptions options;
   const bool bounded = *rc::gen::arbitrary<bool>();
@@ -393,24 +372,6 @@ TEST(Convert, RefusesMeansThatAreNotFinite) {
       {"map { rows: 1 columns: 1 values: inf } radius: 1", "finite"},
       {"map { rows: 1 columns: 1 values: 1 }", "not finite"},
       {"mean: 0 map { rows: 1 columns: 1 values: 1 } radius: 1", "a map with a mean"},
-  });
-}
-
-TEST(Convert, RefusesPlansThatAreNone) {
-  refuses<wire::v2::Plan>({
-      {"", "no events"},
-      {"events { label: 'a' count: 1 }", "no known mechanism"},
-      {"events { gaussian_mu: 1 }", "count"},
-      {"events { gaussian_mu: 1 count: -1 }", "count"},
-      {"events { gaussian_mu: 1 count: -9223372036854775808 }", "count"},
-      {"events { gaussian_mu: 0 count: 1 }", "mu"},
-      {"events { gaussian_mu: -1 count: 1 }", "mu"},
-      {"events { gaussian_mu: nan count: 1 }", "mu"},
-      {"events { gaussian_mu: inf count: 1 }", "without noise"},
-      {"events { pure_epsilon: 0 count: 1 }", "epsilon"},
-      {"events { pure_epsilon: inf count: 1 }", "epsilon"},
-      {"events { pure_epsilon: nan count: 1 }", "epsilon"},
-      {"events { gaussian_mu: 1 count: 1 } events { pure_epsilon: -1 count: 1 }", "epsilon"},
   });
 }
 

@@ -53,6 +53,7 @@ struct DatasetStatus {
   std::string filter;  ///< in words: which filter holds the budget, or "open" before the first reservation
   std::vector<ReservationRecord> reservations;
   std::vector<WorkRecord> works;
+  bool frozen = false;       ///< an older copy of the ledger came back: it pays for nothing until that is accepted
   double spent_epsilon;      ///< of everything charged, at the budget's delta (1e-6 without a limit): a report
   double spent_delta;        ///< the delta that spent_epsilon is stated at
   double remaining_epsilon;  ///< what a further Gaussian release may ask for at that delta; infinite without a limit
@@ -65,9 +66,11 @@ struct DatasetStatus {
 class Ledger {
  public:
   /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused. A lock
-  /// that another process holds is waited for as long as `busy_timeout`.
-  static Result<Ledger> open(const std::string& path,
-                             std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
+  /// that another process holds is waited for as long as `busy_timeout`. One whose rows do not match their checksums
+  /// is refused; an older copy of one is frozen. `anchor` is the file that remembers the last generation (default: the
+  /// ledger's with .anchor); on another disk it outlives a restored machine.
+  static Result<Ledger> open(const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(30),
+                             const std::string& anchor = {});
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 
@@ -79,7 +82,7 @@ class Ledger {
   Result<DatasetStatus> show(const std::string& name);
 
   /// Charges the whole plan in one transaction, on disk before it returns; or refuses and says what remains.
-  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, Adjacency adjacency, const PrivacyPlan& plan,
+  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                const std::string& purpose);
 
   /// As `reserve`, for work that survives its process. One transaction: a key that is new is charged for its whole
@@ -94,6 +97,20 @@ class Ledger {
 
   /// Gives back every reservation of the data set whose oracle recorded that it never answered; says how many.
   Result<int> release_unused(const std::string& name);
+
+  /// Thaws a data set of a restored ledger. `spent` (none: nothing) is what its releases cost, at the data set's delta,
+  /// since the copy was taken; it is charged as a Gaussian answer, whether the budget allows it or not.
+  Status accept_restore(const std::string& name, std::optional<Epsilon> spent);
+  /// How many rows were checked against their checksums. (`open` and every transaction that charges do the same.)
+  Result<std::int64_t> verify();
+
+  /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content.
+  /// Answers what `budgets_of` answers then.
+  Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
+  /// The data sets with a budget that the file belongs to, by its path or by what is in it.
+  Result<std::vector<std::string>> budgets_of(const std::string& path);
+  /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
+  Result<std::string> content_key(const std::string& path) const;
 
  private:
   explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}

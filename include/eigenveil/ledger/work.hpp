@@ -37,6 +37,8 @@ struct WorkFacts {
 
 /// A work as the ledger knows it.
 struct WorkRecord {
+  explicit WorkRecord(PrivacyPlan charged) : plan(std::move(charged)) {}
+
   std::string key;  ///< unique in the ledger: a study's number, a run's
   WorkState state = WorkState::kReserved;
   std::uint64_t generation = 0;  ///< the ledger's when the work was reserved

@@ -1,0 +1,118 @@
+#include "eigenveil/estimators/gep/pair_oracle.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace eigenveil {
+namespace {
+
+constexpr int kBits = 30;  // a sensitivity is about 2^30 steps, so that truncation hardly counts
+constexpr double kMostSteps = 0x1p61;
+constexpr double kRoundedUp = 1.0 + 0x1p-50;
+
+double unit_for(double sensitivity) { return std::ldexp(1.0, std::ilogb(sensitivity) - kBits); }
+
+Status check_matrix(const Matrix& M, double sensitivity, const char* name) {
+  if (!(std::isfinite(sensitivity) && sensitivity > 0))
+    return usage_error(fmt::format("--sensitivity-{} must be finite and positive, but is {}", name, sensitivity));
+  if (M.rows() == 0 || M.rows() != M.cols())
+    return bad_input(fmt::format("matrix {} is {} x {}, but must be square", name, M.rows(), M.cols()));
+  if (!M.allFinite()) return bad_input(fmt::format("matrix {} holds a value that is not a finite number", name));
+  const double largest = M.cwiseAbs().maxCoeff();
+  Eigen::Index i = 0;
+  Eigen::Index j = 0;
+  if ((M - M.transpose()).cwiseAbs().maxCoeff(&i, &j) > 1e-9 * largest)
+    return bad_input(fmt::format("matrix {} is not symmetric: entry ({}, {}) is {} but ({}, {}) is {}", name, i + 1,
+                                 j + 1, M(i, j), j + 1, i + 1, M(j, i)));
+  if (!(largest / unit_for(sensitivity) < kMostSteps))
+    return usage_error(
+        fmt::format("--sensitivity-{} {:g} is too small for entries up to {:g}: is it that of the matrix "
+                    "as given, not of something scaled?",
+                    name, sensitivity, largest));
+  return {};
+}
+
+}  // namespace
+
+Status PairOracle::check(const PrivatePair& pair) {
+  EIGENVEIL_TRY(check_matrix(pair.A, pair.sensitivity_a, "a"));
+  EIGENVEIL_TRY(check_matrix(pair.B, pair.sensitivity_b, "b"));
+  if (pair.A.rows() != pair.B.rows())
+    return bad_input(fmt::format("matrix a has {} rows but matrix b has {}", pair.A.rows(), pair.B.rows()));
+  return {};
+}
+
+PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
+  const double unit = unit_for(sensitivity);
+  const auto d = static_cast<std::size_t>(M.rows());
+  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kRoundedUp};
+  // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
+  const auto step = [&](std::size_t i, std::size_t j) {
+    return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
+  };
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t i = j; i < d; ++i)
+      lattice.entries[j * d + i] = lattice.entries[i * d + j] = (step(i, j) + step(j, i)) / 2;
+  return lattice;
+}
+
+PairOracle::PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation,
+                       SecureRandom random)
+    : d_(d),
+      a_(std::move(a)),
+      b_(std::move(b)),
+      reservation_(std::move(reservation)),
+      meter_(reservation_->plan()),
+      random_(std::move(random)) {}
+
+Result<PairOracle> PairOracle::make(const PrivatePair& pair, std::unique_ptr<Reservation> reservation,
+                                    SecureRandom random) {
+  EIGENVEIL_TRY(check(pair));
+  return PairOracle(static_cast<std::size_t>(pair.A.rows()), quantise(pair.A, pair.sensitivity_a),
+                    quantise(pair.B, pair.sensitivity_b), std::move(reservation), std::move(random));
+}
+
+PairOracle::~PairOracle() {
+  if (reservation_ && !answering_) reservation_->close_unused();
+}
+
+Result<Answer> PairOracle::release(const std::string& label, PrivateSum sum) {
+  const auto mu = meter_.gaussian(label);
+  if (!mu) return mu.error();
+  if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
+  answering_ = true;
+  const double deviation = deviation_of(sum, *mu);
+  auto released = GaussianMechanism::release(std::move(sum), *mu, random_);
+  if (!released) return released.error();
+  return Answer(*std::move(released), deviation);
+}
+
+Result<Answer> PairOracle::ask(const std::string& label, Which which) {
+  const Lattice& from = lattice(which);
+  PrivateSum sum{PrivateSum::Layout::kSymmetric, d_, d_, Sensitivity(from.sensitivity), from.unit, {}};
+  for (std::size_t j = 0; j < d_; ++j)
+    for (std::size_t i = j; i < d_; ++i) sum.values.push_back(from.entries[j * d_ + i]);
+  return release(label, std::move(sum));
+}
+
+Result<Answer> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V) {
+  const auto X = Directions::quantise(V);
+  if (!X) return X.error();
+  if (X->rows() != d_) return internal_error("directions must fit the matrix");
+  const Lattice& from = lattice(which);
+  const auto k = static_cast<std::size_t>(V.cols());
+  const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
+  PrivateSum sum{PrivateSum::Layout::kPlain,      d_,        k,
+                 Sensitivity(moved * kRoundedUp), from.unit, std::vector<Int128>(d_ * k)};
+  for (std::size_t c = 0; c < k; ++c)
+    for (std::size_t j = 0; j < d_; ++j) {
+      const auto x = static_cast<Int128>(X->scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
+      for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
+    }
+  // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.
+  for (Int128& value : sum.values) value /= Int128{1} << Directions::kBits;
+  return release(label, std::move(sum));
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,140 @@
+#include "eigenveil/query/pair_oracle.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "eigenveil/estimators/gep/pair.hpp"
+#include "eigenveil/linalg/generalized.hpp"
+#include "tests/support/views.hpp"
+
+namespace eigenveil {
+namespace {
+
+using ::testing::HasSubstr;
+
+Matrix symmetric(std::mt19937_64& random, Eigen::Index d) {
+  const Matrix S = test::normal_matrix(random, d, d);
+  return (S + S.transpose()) / 2;
+}
+
+Matrix definite(std::mt19937_64& random, Eigen::Index d) {
+  const Matrix F = test::normal_matrix(random, d, 4 * d);
+  return F * F.transpose() / static_cast<double>(4 * d);
+}
+
+PairOracle oracle_of(const PrivatePair& pair, const PrivacyPlan& plan, std::uint64_t seed = 1) {
+  auto made = PairOracle::make(pair, reserve_without_ledger(plan), SecureRandom::insecure(seed));
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
+  return *std::move(made);
+}
+
+PrivacyPlan plan_of(double mu, long long count) { return {{{"x", GaussianEvent{mu}, count}}}; }
+
+TEST(PairOracle, AnswersAreExactWithoutNoise) {
+  std::mt19937_64 random(1);
+  const Matrix A = symmetric(random, 6);
+  const Matrix B = definite(random, 6);
+  auto oracle = oracle_of({A, B, 0.01, 0.02}, plan_of(test::kNoNoise, 3));
+  EXPECT_LT((oracle.ask("x", Which::kA, test::kNoNoise)->value() - A).cwiseAbs().maxCoeff(), 1e-10);
+  EXPECT_LT((oracle.ask("x", Which::kB, test::kNoNoise)->value() - B).cwiseAbs().maxCoeff(), 1e-10);
+  const Matrix V =
+      Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, 6, 2)).householderQ() * Matrix::Identity(6, 2);
+  EXPECT_LT((oracle.ask_product("x", Which::kA, V, test::kNoNoise)->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
+  EXPECT_TRUE(oracle.complete());
+  EXPECT_FALSE(oracle.ask("x", Which::kA, test::kNoNoise).ok()) << "the plan is over";
+}
+
+// Neighbours at the stated distance move the answers by no more than the noise was made for.
+TEST(PairOracle, NeighboursStayWithinTheSensitivity) {
+  std::mt19937_64 random(2);
+  for (int i = 0; i < 300; ++i) {
+    const Eigen::Index d = 1 + i % 5;
+    const double s = std::pow(10.0, i % 7 - 4);
+    const Matrix A = symmetric(random, d);
+    Matrix D = symmetric(random, d);
+    D *= s / D.norm() * (1 - 1e-12);
+    const Matrix V =
+        Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, 1)).householderQ() * Matrix::Identity(d, 1);
+    const double mu = 0.5;
+    auto one = oracle_of({A, A, s, s}, plan_of(test::kNoNoise, 2));
+    auto two = oracle_of({A + D, A, s, s}, plan_of(test::kNoNoise, 2));
+    const Matrix whole =
+        one.ask("x", Which::kA, test::kNoNoise)->value() - two.ask("x", Which::kA, test::kNoNoise)->value();
+    // sigma = sensitivity / mu, and an entry off the diagonal has sigma / sqrt(2)
+    EXPECT_LE(whole.norm(), one.noise_of_matrix(Which::kA, mu) * std::sqrt(2.0) * mu);
+    const Matrix product = one.ask_product("x", Which::kA, V, test::kNoNoise)->value() -
+                           two.ask_product("x", Which::kA, V, test::kNoNoise)->value();
+    EXPECT_LE(product.norm(), one.noise_of_matrix(Which::kA, mu) * std::sqrt(2.0) * mu);
+  }
+}
+
+TEST(PairOracle, NoiseHasTheStatedDeviation) {
+  const Eigen::Index d = 60;
+  const Matrix zero = Matrix::Zero(d, d);
+  auto oracle = oracle_of({zero, zero, 0.5, 0.5}, plan_of(0.25, 2));
+  const Matrix noise = oracle.ask("x", Which::kA, 0.25)->value();
+  // off the diagonal: 0.5 / 0.25 / sqrt(2); 1770 entries, five deviations of the estimate
+  double square = 0;
+  for (Eigen::Index j = 0; j < d; ++j)
+    for (Eigen::Index i = j + 1; i < d; ++i) square += noise(i, j) * noise(i, j) / 1770;
+  EXPECT_NEAR(std::sqrt(square), std::sqrt(2.0), 5 * std::sqrt(2.0) / std::sqrt(2 * 1770.0));
+  const Matrix product = oracle.ask_product("x", Which::kB, Matrix::Identity(d, d), 0.25)->value();
+  EXPECT_NEAR(product.norm() / static_cast<double>(d), 2, 5 * 2 / std::sqrt(2 * 3600.0));
+}
+
+TEST(PairOracle, RefusesWhatIsNoPair) {
+  const Matrix I = Matrix::Identity(3, 3);
+  Matrix crooked = I;
+  crooked(0, 1) = 1;
+  Matrix endless = I;
+  endless(2, 2) = std::numeric_limits<double>::infinity();
+  const auto message = [](const PrivatePair& pair) {
+    const Status status = PairOracle::check(pair);
+    return status.ok() ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(message({I, I, 1, 1}), "");
+  EXPECT_THAT(message({crooked, I, 1, 1}), HasSubstr("not symmetric"));
+  EXPECT_THAT(message({I, endless, 1, 1}), HasSubstr("finite"));
+  EXPECT_THAT(message({Matrix::Identity(2, 3), I, 1, 1}), HasSubstr("square"));
+  EXPECT_THAT(message({I, Matrix::Identity(2, 2), 1, 1}), HasSubstr("rows"));
+  EXPECT_THAT(message({I, I, 0, 1}), HasSubstr("sensitivity-a"));
+  EXPECT_THAT(message({I, I, 1, std::nan("")}), HasSubstr("sensitivity-b"));
+  EXPECT_THAT(message({I, I, 1e-12, 1}), HasSubstr("too small"));
+}
+
+TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
+  std::mt19937_64 random(3);
+  const PrivatePair pair{symmetric(random, 8), definite(random, 8), 1e-3, 1e-3};
+  const auto dense = top_generalized_eigenpairs(pair.A, pair.B, 3);
+  GepOptions options{.components = 3};
+  const PrivacyPlan once = test::without_noise(plan_pair(options));
+  auto oracle = oracle_of(pair, once);
+  const auto fit = fit_pair(oracle, options);
+  ASSERT_TRUE(fit.ok());
+  EXPECT_LT((fit->values - dense->values).cwiseAbs().maxCoeff(), 1e-8);
+  EXPECT_LT((pair.A * fit->vectors - pair.B * fit->vectors * fit->values.asDiagonal()).norm(), 1e-8);
+  EXPECT_LT((fit->vectors.transpose() * pair.B * fit->vectors - Matrix::Identity(3, 3)).norm(), 1e-8);
+
+  options.components = 1;
+  options.noise = GepNoise::kEachStep;
+  options.rounds = 500;
+  const PrivacyPlan steps = test::without_noise(plan_pair(options));
+  auto stepping = oracle_of(pair, steps);
+  const auto flowed = fit_pair(stepping, options);
+  ASSERT_TRUE(flowed.ok());
+  EXPECT_TRUE(stepping.complete());
+  EXPECT_LT(test::misalignment(flowed->vectors.col(0), dense->vectors.col(0)), 1e-4);
+}
+
+TEST(PairFit, ThePapersPlanIsItsRho) {
+  GepOptions options{.components = 1, .noise = GepNoise::kEachStep};
+  options.as_in_paper = true;
+  const PrivacyPlan plan = paper_plan_pair(options, *Epsilon::of(1), *Delta::of(1e-6));
+  double total = 0;
+  for (const PrivacyEvent& event : plan.events) total += mu_of(event) * mu_of(event) / 2;
+  EXPECT_NEAR(total, paper_rho(*Epsilon::of(1), *Delta::of(1e-6)), 1e-12);
+  EXPECT_LE(*epsilon_of(plan.events, *Delta::of(1e-6)), 1);
+}
+
+}  // namespace
+}  // namespace eigenveil
