@@ -192,7 +192,6 @@ TEST_F(HostileMasks, AnotherAskToTheOthersNeverDecodes) {
            [](auto&, auto&ask) { ask.set_narrow(true); },
            [](auto&ask, auto&) { ask.mutable_recenter()->set_mean(0, std::nextafter(0.25, 1)); },
            [](auto&ask, auto&) { ask.mutable_recenter()->set_radius(1e6); }}) {
-    StudyLab fresh(4);
     lab.proposal.set_study(draw_study());
     EXPECT_FALSE(decodes(total_when(change)));
   }
@@ -406,7 +405,7 @@ TEST(HostileSizes, WhatIsLargerThanTheSiteAllowsIsRefusedBeforeItIsComputed) {
 
 TEST(HostileSizes, MemoryIsCountedBeforeItIsTaken) {
   StudyLab lab;
-  lab.configs[0].memory = 16384;
+  lab.configs[0].memory = 40000;
   lab.plan("search", Kind::SEARCH);
   ASSERT_TRUE(lab.begin().ok());
   auto ask = lab.ask("search");
@@ -423,6 +422,7 @@ TEST(HostileSizes, MemoryIsCountedBeforeItIsTaken) {
 class HostileProperty : public ::testing::Test {
  protected:
   std::uint64_t below(std::uint64_t n) { return random() % n; }
+  std::uint32_t small(std::uint64_t n) { return static_cast<std::uint32_t>(below(n)); }
   double number() {
     if (below(3) == 0) return extremes()[below(extremes().size())];
     return std::ldexp(static_cast<double>(below(2000)) - 1000, static_cast<int>(below(40)) - 20);
@@ -437,11 +437,10 @@ class HostileProperty : public ::testing::Test {
     const std::uint64_t events = 1 + below(5);
     for (std::uint64_t i = 0; i < events; ++i) {
       const auto kind = static_cast<Kind>(1 + below(12));
-      lab.plan(std::to_string(i), kind, 0.05 + 0.1 * static_cast<double>(below(10)),
-               moves(kind) ? 1 : 1 + below(3) % 2);
+      lab.plan(std::to_string(i), kind, 0.05 + 0.1 * static_cast<double>(below(10)), moves(kind) ? 1 : 1 + small(2));
     }
     lab.plan("last", Kind::GRAM);
-    if (lab.configs.size() > 1) lab.secure(1, below(2), below(3));
+    if (lab.configs.size() > 1) lab.secure(1, small(2), small(3));
   }
   static bool moves(Kind kind) { return moves_rows(kind); }
 
@@ -705,6 +704,8 @@ class RealSite : public ::testing::Test {
         message.set_roster(bytes);
         return message;
       }
+      if (from.has_part()) message.mutable_finish()->set_study(lab.proposal.study());
+      if (from.has_part()) return message;
       return from.has_standing() ? last() : std::nullopt;
     };
   }
@@ -727,7 +728,7 @@ TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
   EXPECT_EQ(lab.charges(0), 1U);
 }
 
-TEST_F(RealSite, AnswersWithNoiseOverTls) {
+TEST_F(RealSite, AnswersOverTlsWithTheNoiseOfThePlan) {
   std::optional<test::Expected> expected;
   Script script(lab, conversation([&] {
                   wire::v2::ToSite message;
@@ -736,13 +737,45 @@ TEST_F(RealSite, AnswersWithNoiseOverTls) {
                   message.set_ask(canonical_bytes(ask));
                   return std::optional(message);
                 }));
-  std::thread ends([&] {
-    while (script.heard.empty() || !script.heard.back().has_part())
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  });
-  ends.detach();
   const auto [code, text] = serve(script.port);
+  EXPECT_EQ(code, 0) << text;
   ASSERT_TRUE(expected.has_value()) << text;
+  ASSERT_TRUE(script.heard.back().has_part());
+  std::vector<Int128> values(3);
+  add_integers(script.heard.back().part().values(), false, values.data());
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(values[i], (expected->sum.values[i] << expected->scale.shift) + expected->noise[i]);
+  EXPECT_EQ(lab.work(0)->state, WorkState::kClosed);
+}
+
+// Random asks to the program itself: refused, or answered with the noise of the plan.
+TEST_F(RealSite, WhateverIsAskedOverTlsIsRefusedOrHasTheNoiseOfThePlan) {
+  const int rounds = std::getenv("EIGENVEIL_NIGHTLY") != nullptr ? 200 : 4;
+  std::mt19937 random(5);
+  for (int round = 0; round < rounds; ++round) {
+    lab.proposal.set_study(draw_study());
+    std::optional<test::Expected> expected;
+    const std::size_t change = random() % 8;
+    Script script(lab, conversation([&] {
+                    wire::v2::ToSite message;
+                    auto ask = lab.ask("gram");
+                    if (change == 0) ask.set_number(static_cast<std::uint32_t>(random()));
+                    if (change == 1) ask.set_prev(hash("x", {"y"}));
+                    if (change == 2) StudyLab::fill(ask, static_cast<Kind>(1 + random() % 12));
+                    if (change == 3) ask.add_among("site-1");
+                    if (kind_of(ask) == Kind::GRAM) expected = lab.expected(0, ask, kMu, lab.rows(0));
+                    message.set_ask(canonical_bytes(ask));
+                    if (change == 4) message.mutable_ask()->append("\x49\0\0\0\0\0\0\xf0\xff", 9);  // mu = -infinity
+                    return std::optional(message);
+                  }));
+    const auto [code, text] = serve(script.port);
+    if (script.heard.back().has_refusal()) continue;
+    ASSERT_TRUE(script.heard.back().has_part() && expected.has_value()) << text;
+    std::vector<Int128> values(3);
+    add_integers(script.heard.back().part().values(), false, values.data());
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_EQ(values[i], (expected->sum.values[i] << expected->scale.shift) + expected->noise[i]);
+  }
 }
 
 TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {

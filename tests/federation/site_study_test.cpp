@@ -229,10 +229,10 @@ TEST_F(Study, AStudyThatWasNeverAskedIsGivenBackAndAnAnsweredOneIsNot) {
 }
 
 TEST_F(Study, ItsTimeRunsOut) {
-  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 2);
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 4);
   ASSERT_TRUE(lab.begin().ok());
   go("gram");
-  std::this_thread::sleep_for(std::chrono::milliseconds(3100));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5100));
   EXPECT_FALSE(lab.send(0, lab.ask("bound")).ok());
   EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
   EXPECT_FALSE(lab.open(0).ok());

@@ -68,6 +68,16 @@ inline void take_part(const federation::SiteConfig& config) {
   (void)federation::serve(config, options, silent);
 }
 
+inline void let_everything_through(federation::SiteConfig& config) {
+  config.source.header = Header::kYes;
+  config.missing = MissingPolicy::kError;
+  config.dataset = "rows";
+  config.threads = 1;
+  config.policy.queries = all_kinds();
+  config.policy.most_epsilon = config.policy.most_epsilon_alone = 1e9;
+  config.policy.least_noise = 1e-300;
+}
+
 /// A site that lets everything through that the protocol allows, with a ledger of its own in `folder`.
 inline federation::SiteConfig generous_site(const std::string& name, const std::string& folder, const Schema& schema,
                                             Adjacency adjacency = Adjacency::kReplaceOne) {
@@ -77,16 +87,10 @@ inline federation::SiteConfig generous_site(const std::string& name, const std::
   config.identity = Certificates::shared().identity(name);
   config.peers = {{name, config.identity.party.key_hash}};
   config.data = folder + "/" + name + ".csv";
-  config.source.header = Header::kYes;
   config.schema = schema;
-  config.missing = MissingPolicy::kError;
-  config.dataset = "rows";
+  let_everything_through(config);
   config.ledger = folder + "/" + name + ".db";
   config.state = folder + "/state-" + name;
-  config.threads = 1;
-  config.policy.queries = all_kinds();
-  config.policy.most_epsilon = config.policy.most_epsilon_alone = 1e9;
-  config.policy.least_noise = 1e-300;
   auto ledger = Ledger::open(config.ledger);
   if (!ledger) throw std::runtime_error(ledger.error().message);
   need(ledger->create_if_missing({.name = "rows", .limit = {}, .adjacency = adjacency}));

@@ -63,7 +63,7 @@ class StudyLab {
     const bool searches = kind == wire2::NORM_COUNTS || kind == wire2::SEARCH || kind == wire2::PRODUCT;
     const bool directed = searches || kind == wire2::APPLY || kind == wire2::PROJECTED_GRAM ||
                           kind == wire2::SOFTMAX_GRADIENT || kind == wire2::MAP;
-    ask->set_columns(directed ? 2 : 0);
+    ask->set_columns(kind == wire2::SOFTMAX_GRADIENT ? 3 : directed ? 2 : 0);
     ask->set_grid(searches ? 512 : 0);
     ask->set_classes(kind == wire2::CLASS_SUMS || kind == wire2::CLASS_COUNTS ? 3 : 0);
     ask->set_mu(federation::moves_rows(kind) ? 0 : mu);
@@ -162,7 +162,7 @@ class StudyLab {
         *ask.mutable_sum() = to_wire(SumQuery(ProjectedGram{along, 1.5}));
         break;
       case wire2::SOFTMAX_GRADIENT:
-        *ask.mutable_sum() = to_wire(SumQuery(SoftmaxGradient{*LinearMap::quantise(Matrix::Ones(2, 2)), 0.5}));
+        *ask.mutable_sum() = to_wire(SumQuery(SoftmaxGradient{*LinearMap::quantise(Matrix::Ones(2, 3)), 0.5}));
         break;
       case wire2::NORM_COUNTS:
         *ask.mutable_exceedance() = to_wire(NormExceedance{grid, {}});
@@ -221,7 +221,17 @@ class StudyLab {
     const NoiseScale scale = *GaussianMechanism::noise_for(sum.moved, Mu(mu));
     return {std::move(sum), std::move(noise).take_values(), scale};
   }
+  /// Throws for a sum that there is not.
   static PrivateSum exact(const wire2::Ask& ask, const BoundedRows& held, Adjacency adjacency) {
+    const auto proper = [](const auto& query, const auto&... facts) {
+      if (!query.ok() || !validate(*query, facts...).ok()) throw std::runtime_error("no such sum");
+    };
+    if (ask.has_sum()) proper(from_wire(ask.sum()), held.facts(), adjacency);
+    if (ask.has_exceedance()) proper(from_wire(ask.exceedance()), held.facts());
+    if (ask.has_search()) proper(from_wire(ask.search()), held.facts());
+    if (ask.has_product()) proper(from_wire(ask.product()), held.facts());
+    if (ask.has_product() && ask.chosen() >= static_cast<std::uint32_t>(ask.product().grid_size()))
+      throw std::runtime_error("no such threshold");
     if (ask.has_sum()) return *exact_sum(*from_wire(ask.sum()), held, adjacency);
     if (ask.has_exceedance())
       return NoisyHistogram::cells(*exact_counts(*from_wire(ask.exceedance()), held), adjacency);
