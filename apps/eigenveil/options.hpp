@@ -81,12 +81,17 @@ struct FederationFlags {
   std::string estimator;
   std::vector<std::string> sites;
   std::string listen = "0.0.0.0:7443";
+  std::string peers;
+  std::string purpose;
+  std::string unit = "row";
+  double valid_days = 7;
   std::string journal;
   std::string authority = "ca.crt";
   std::string certificate = "coordinator.crt";
   std::string key = "coordinator.key";
   std::string aggregation = "local";
-  std::size_t tolerate = 0;
+  std::size_t colluders = 1;
+  std::size_t lost = 0;
   std::size_t spare_rounds = 0;
   std::size_t min_sites = 0;
   double patience = 600;

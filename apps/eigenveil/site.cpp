@@ -57,7 +57,7 @@ int serve_site(const SiteFlags& flags) {
       say(words + "Approved by this site's policy.");
       return true;
     };
-  say(fmt::format("Site '{}': dialling {} ('{}').", config->identity.name, config->coordinator,
+  say(fmt::format("Site '{}': dialling {} ('{}').", config->identity.party.name, config->coordinator,
                   config->coordinator_name));
   Observer silent;
   const auto served = federation::serve(*config, options, silent);

@@ -118,15 +118,6 @@ Result<NumericColumn> range_of(const SirJob& job, const std::string& column) {
                   column));
 }
 
-std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices) {
-  std::vector<double> cuts;
-  for (std::size_t i = 1; i < slices; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(slices);
-    cuts.push_back(range.lower + share * (range.upper - range.lower));
-  }
-  return cuts;
-}
-
 }  // namespace
 
 Result<FitOutcome> run_fda(const FdaJob& job, Observer& observer) {

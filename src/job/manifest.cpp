@@ -96,6 +96,17 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
           {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
 
+namespace {
+
+// Spare rounds count whether or not a site was lost.
+std::vector<PrivacyEvent> charged_events(const Charge& charge) {
+  std::vector<PrivacyEvent> events = charge.plan.events;
+  events.insert(events.end(), charge.spares.begin(), charge.spares.end());
+  return events;
+}
+
+}  // namespace
+
 nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
                                const PrivacyOptions& privacy, const Charge& charge, double rows) {
   nlohmann::json manifest = {
@@ -108,7 +119,7 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"delta", privacy.delta.value()},
       {"certified_epsilon", charge.certified_epsilon},
       {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
-      {"events", events_to_json(charge.plan.events)},
+      {"events", events_to_json(charged_events(charge))},
       {"guarantee", guarantee_in_words(privacy, charge)},
       {"private", charge.secure},
       {"warnings", nlohmann::json::array()},

@@ -180,12 +180,14 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
       : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
                                                     : "one row is added or removed; the number of rows is private",
       epsilon, std::exp(epsilon), privacy.delta.value());
-  return words + (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
-                                      "spiked model, and neighbours that replace one by an independent copy, the "
-                                      "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
-                                      "other rows or neighbours nothing is promised.",
-                                      1 - kModelFailure, kModelConfidence)
-                        : "It holds for every data set; it does not depend on how the rows were drawn.");
+  return words +
+         (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
+                              "spiked model, and neighbours that replace one by an independent copy, the "
+                              "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
+                              "other rows or neighbours nothing is promised.",
+                              1 - kModelFailure, kModelConfidence)
+                : "It holds for every data set; it does not depend on how the rows were drawn.") +
+         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil
