@@ -184,8 +184,9 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const An
     const ChainedAsk asked = chained(ask);
     Total total = sites_->ask(asked, shape);
     const bool everyone = total.from.size() == active_.size();
-    // Masks cancel among all who were asked, or not at all.
-    const bool complete = everyone || (!options_.secure() && enough(total.from.size()));
+    // Masks cancel among all who were asked, or not at all. Where rows move there is nothing to add up.
+    const bool masked = options_.secure() && !ask.has_recenter();
+    const bool complete = everyone || (!masked && enough(total.from.size()));
     chain_.add(asked.bytes);
     active_ = total.from;
     tell_lost();
@@ -193,7 +194,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const An
     EIGENVEIL_TRY(write(asked, total, complete));
     if (!everyone) EIGENVEIL_TRY(written());
     if (complete) return std::move(total.values);
-    if (ask.has_recenter() || !options_.secure()) return too_few(ask.label());
+    if (!masked) return too_few(ask.label());
     ++spares_used_;
     ask.set_repeats(asked.ask.number());
   }
