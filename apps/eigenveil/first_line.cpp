@@ -18,7 +18,7 @@ Error unstated(const std::string& data) {
 }
 
 void show_line(const std::string& data, const std::string& line) {
-  complain("The first line of {}, for your eyes alone: {}\n", data, quoted(line, kShownOfLine));
+  complain("The first line of {}, for your eyes alone: {}\n", data, quote(line, kShownOfLine));
 }
 
 }  // namespace
