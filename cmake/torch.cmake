@@ -14,7 +14,7 @@ set_target_properties(eigenveil_torch PROPERTIES PREFIX "" OUTPUT_NAME eigenveil
 target_include_directories(eigenveil_torch PRIVATE include)
 target_include_directories(eigenveil_torch SYSTEM PRIVATE ${TORCH_INCLUDE_DIR})
 target_compile_definitions(eigenveil_torch PRIVATE EIGENVEIL_VERSION="${PROJECT_VERSION}")
-target_compile_options(eigenveil_torch PRIVATE -O1)  # its work is done in libtorch, whose headers compile slowly
+target_compile_options(eigenveil_torch PRIVATE -ffp-contract=off -O1)  # its work is done in libtorch, whose headers compile slowly
 target_link_libraries(eigenveil_torch PRIVATE eigenveil_warnings ${TORCH_CPU_LIBRARY} ${TORCH_C10_LIBRARY} fmt::fmt
                                               OpenMP::OpenMP_CXX)
 install(TARGETS eigenveil_torch LIBRARY DESTINATION lib/eigenveil)  # where src/torch/load.cpp looks

@@ -179,7 +179,7 @@ Result<Matrix> covariance_of(const std::string& images) {
   Observer silent;
   auto bounded = bound_rows(rows, {}, 0, silent);
   if (!bounded) return bounded.error();
-  constexpr double kHardlyAnyNoise = 0x1p50;
+  constexpr double kHardlyAnyNoise = 0x1p19;
   const PrivacyPlan plan(Adjacency::kReplaceOne,
                          {{"sum", GaussianEvent{kHardlyAnyNoise}}, {"gram", GaussianEvent{kHardlyAnyNoise}}});
   const auto n = static_cast<double>(bounded->rows());

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "options.hpp"
+#include "overwriting.hpp"
 #include "terminal.hpp"
 
 #ifdef EIGENVEIL_ENGINES
@@ -69,8 +70,11 @@ int run(int argc, char** argv) {
     write_error(shown(complaint.str(), true));
     return asked ? 0 : static_cast<int>(ErrorCode::kUsage);
   }
-  for (const Command& command : commands)
-    if (command.app->parsed()) return command.run();
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    if (const Status distinct = check_overwriting(*command.app); !distinct) return fail(distinct.error());
+    return command.run();
+  }
   return static_cast<int>(ErrorCode::kInternal);
 }
 

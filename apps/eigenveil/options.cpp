@@ -217,12 +217,6 @@ void SpikedFlags::add_to(CLI::App& app) {
       ->group("Spiked model");
   app.add_option("--spike", spike, "model: lambda, the spikes' eigenvalue above sigma^2, if publicly known")
       ->group("Spiked model");
-  app.add_option("--c2", c2, "model: constant of the projector's sensitivity, which the paper leaves open")
-      ->capture_default_str()
-      ->group("Spiked model");
-  app.add_option("--c3", c3, "model: constant of the eigenvalues' sensitivity")
-      ->capture_default_str()
-      ->group("Spiked model");
 }
 
 Result<SpikedOptions> SpikedFlags::options() const {
@@ -236,8 +230,6 @@ Result<SpikedOptions> SpikedFlags::options() const {
   options.guarantee = guarantee == "model" ? Guarantee::kModel : Guarantee::kStrict;
   options.noise_variance = noise_variance;
   options.spike = spike;
-  options.c2 = c2;
-  options.c3 = c3;
   return options;
 }
 

@@ -63,8 +63,6 @@ struct SpikedFlags {
   std::string guarantee = "strict";
   std::optional<double> noise_variance;
   std::optional<double> spike;
-  double c2 = SpikedOptions().c2;
-  double c3 = SpikedOptions().c3;
   void add_to(CLI::App& app);
   Result<SpikedOptions> options() const;
 };

@@ -105,13 +105,14 @@ void error(const Setting& setting) {
             continue;
           }
           // The same answer serves the fit and the measurement of its noise.
-          const double mu = std::get<GaussianEvent>(planned.events[0].mechanism).mu;
-          const Matrix noisy = *must(charged.oracle->ask(planned.events[0].label, Gram{}, mu));
+          const Mu mu = std::get<GaussianEvent>(planned.events[0].mechanism).mu;
+          const Matrix noisy = must(charged.oracle->ask(planned.events[0].label, Gram{})).value();
           auto silent = test::oracle_over(rows, 1.5, test::without_noise(planned), 0);
-          const Matrix noise = noisy - **silent.ask(planned.events[0].label, Gram{}, test::kNoNoise);
+          const Matrix noise = noisy - must(silent.ask(planned.events[0].label, Gram{})).value();
           double square = 0;
           for (Eigen::Index j = 0; j < d; ++j) square += noise.col(j).tail(d - 1 - j).squaredNorm();
-          const double sigma = silent.noise_of(Gram{}, mu);
+          const double sigma =
+              deviation_of(empty_sum(Gram{}, static_cast<std::size_t>(d), {1.5, 20}, planned.adjacency), mu);
           mean[std::string("noise ") + name] +=
               square / (static_cast<double>(d * (d - 1)) / 2) / (sigma * sigma) / setting.seeds;
           const Matrix V = must(top_eigenpairs(noisy, 1)).vectors;
@@ -179,25 +180,24 @@ void throughput() {
     std::vector<std::string> text;
     for (std::size_t i = 0; i < sites; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
     TestSites holders(sites, header(d), text, run_apart);
-    const PrivacyPlan plan{{{"apply", GaussianEvent{0.1}, kRounds}}};
+    const PrivacyPlan plan(Adjacency::kReplaceOne, {{"apply", GaussianEvent{0.1}, kRounds}});
     auto charged = charge(holders.coordinator(aggregation, "pca"), d, 50, plan);
     const Apply query{must(Directions::quantise(Matrix::Identity(d, 10)))};
     const double seconds = seconds_of([&] {
-      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query, 0.1));
+      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query));
     });
     // The same answers of one row each, computed and noised by as many threads, round by round: what is not the
     // federation's doing.
     std::vector<std::unique_ptr<LocalOracle>> alone;
     for (std::size_t i = 0; i < sites; ++i)
-      alone.emplace_back(new LocalOracle(
-          test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
+      alone.emplace_back(new LocalOracle(test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
     std::barrier round(static_cast<std::ptrdiff_t>(sites));
     const double computing = seconds_of([&] {
       std::vector<std::jthread> threads;
       for (auto& oracle : alone)
         threads.emplace_back([&] {
           for (int i = 0; i < kRounds; ++i) {
-            must(oracle->ask("apply", query, 0.1));
+            must(oracle->ask("apply", query));
             round.arrive_and_wait();
           }
         });
@@ -209,9 +209,10 @@ void throughput() {
   std::vector<std::string> text;
   for (int i = 0; i < 4; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
   TestSites holders(4, header(d), text, run_apart);
-  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50, {{{"gram", GaussianEvent{0.1}, 1}}});
+  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50,
+                        PrivacyPlan(Adjacency::kReplaceOne, {{"gram", GaussianEvent{0.1}, 1}}));
   const long before = resident_kilobytes();
-  const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{}, 0.1)); });
+  const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{})); });
   fmt::print(
       "| Gram, d = 2000 (32 MB a site), secure | 4 | {:.0f} | | |\nThe coordinator grew by {} MB; its answer, "
       "a matrix of doubles, is 32 of them.\n",

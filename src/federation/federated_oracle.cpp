@@ -57,8 +57,8 @@ RowsShape FederatedOracle::shape() const {
 double FederatedOracle::noise_factor() const {
   const auto sites = static_cast<double>(active_.size());
   const bool secure = options_.aggregation == Aggregation::kSecure;
-  return stands_for() *
-         std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
+  return stands_for() * std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate)
+                                         : std::max(1.0, sites));
 }
 
 std::size_t FederatedOracle::rows_of(const std::set<std::string>& sites) const {

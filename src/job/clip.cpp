@@ -282,8 +282,7 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   const BoundingDiagnostics diagnostics = held.diagnostics();
   const std::size_t rows = diagnostics.rows;
   // Under add-remove-one their number is private and decides nothing.
-  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne)
-    return bad_input("there must be at least two pairs");
+  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne) return bad_input("there must be at least two pairs");
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
   follow_budget(options, privacy.epsilon, privacy.delta);
@@ -292,7 +291,8 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   if (!plan) return plan.error();
   auto charged =
       charge(held,
-             {*plan, privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
+             {*plan, privacy, job.run,
+              PrivateFiles{job.pairs.x, job.pairs.y, job.pairs.images, job.pairs.captions, job.pairs.labels},
               fmt::format("clip --method {}{} --dim {}", name(options.method),
                           options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
              observer);

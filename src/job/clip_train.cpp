@@ -137,7 +137,7 @@ std::string new_id() {
 
 // A run as it is before its first step, or before the step it goes on with.
 struct Run {
-  ChargedPlan charge;
+  ChargedWork charge;
   std::optional<RunFolder> folder;
   TrainingState state;
   long long steps() const { return state.descent.steps; }
@@ -180,8 +180,8 @@ Result<Run> open_run(const ClipTrainJob& job, const Vector& parameters, Observer
   RunOptions running = job.run;
   if (running.insecure_seed)
     *running.insecure_seed += static_cast<std::uint64_t>(state.descent.steps);  // other noise than before
-  auto charged = charge_certified(*std::move(certified), job.privacy, running, job.data,
-                                  fmt::format("clip train {}", id), true, observer);
+  auto charged = charge_work(*std::move(certified), job.privacy, running, job.data, fmt::format("clip train {}", id),
+                             {{{"options", identity.dump()}}}, observer);
   if (!charged) {
     if (!job.resume && folder) folder->discard();
     return charged.error();
@@ -268,7 +268,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   const Vector parameters = Eigen::Map<const Vector>(start.data(), static_cast<Eigen::Index>(start.size()));
   auto run = open_run(job, parameters, observer);
   if (!run) return run.error();
-  EIGENVEIL_TRY(run->charge.reservation->begin_answering());
+  EIGENVEIL_TRY(run->charge.work->begin_answering());
   EIGENVEIL_TRY(train(job, **trainee, *data, *run, observer));
 
   nlohmann::json manifest = common_manifest("clip-train", "batch", options_json(job), job.privacy, run->charge, 0);

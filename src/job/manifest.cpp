@@ -29,12 +29,25 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   if (spiked.rank) options["rank"] = *spiked.rank;
   if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
   if (spiked.guarantee == Guarantee::kModel) {
-    options["c2"] = spiked.c2;
-    options["c3"] = spiked.c3;
     if (spiked.spike) options["spike"] = *spiked.spike;
   } else {
     options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
   }
+}
+
+// Who paid, and whether anything limits what is paid. Each site of a federation has a ledger of its own.
+void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const Charge& charge) {
+  nlohmann::json& ledger = manifest["ledger"] = {{"used", privacy.use_ledger}};
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (charge.limited || !privacy.dataset.empty()) ledger["dataset"] = charge.dataset;
+  if (charge.federation) return;
+  ledger["limited"] = charge.limited;
+  auto& warnings = manifest["warnings"];
+  if (charge.limited && privacy.dataset.empty())
+    warnings.push_back(fmt::format("Charged to the data set '{}', which this data belongs to.", charge.dataset));
+  if (!charge.limited)
+    warnings.push_back(fmt::format("This release is outside any budget: no budget limits releases of this data{}.",
+                                   privacy.use_ledger ? ", they are only recorded" : ", and no ledger counts them"));
 }
 
 }  // namespace
@@ -59,6 +72,19 @@ nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, co
   const double rate = spiked_rate(pca.rows, static_cast<double>(pca.components.rows()), r, spike, noise_variance,
                                   budget.epsilon, budget.delta);
   return {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
+}
+
+void add_assumed(nlohmann::json& manifest, const AssumedSensitivity& assumed) {
+  manifest["assumed_sensitivity"] = {{"projector", assumed.bound.projector},
+                                     {"sum", assumed.bound.sum},
+                                     {"failure_probability", assumed.failure},
+                                     {"confidence", assumed.confidence},
+                                     {"data_sets", assumed.draws}};
+  manifest["warnings"].push_back(
+      fmt::format("Model-based guarantee: one row is assumed to move the projector by at most {:.4g} and the sum of u "
+                  "u^T by at most "
+                  "{:.4g}. These were the farthest in {} data sets drawn from the spiked model.",
+                  assumed.bound.projector, assumed.bound.sum, assumed.draws));
 }
 
 const char* version() { return EIGENVEIL_VERSION; }
@@ -86,11 +112,9 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"guarantee", guarantee_in_words(privacy, charge)},
       {"private", charge.secure},
       {"warnings", nlohmann::json::array()},
-      {"ledger", {{"used", privacy.use_ledger}}},
   };
-  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  add_ledger(manifest, privacy, charge);
   if (charge.federation) manifest["federation"] = *charge.federation;
-  if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
   manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
   if (privacy.calibration == Calibration::kPaper) {
     manifest["calibration"] = "paper";
@@ -101,11 +125,6 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
                     charge.certified_epsilon));
   }
   manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
-  if (charge.plan.model_based)
-    manifest["warnings"].push_back(
-        "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
-  if (!privacy.use_ledger)
-    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;
 }

@@ -1,10 +1,17 @@
 #include "eigenveil/privacy/noisy_histogram.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "eigenveil/privacy/samplers.hpp"
 
 namespace eigenveil {
+namespace {
+
+// A released cell lies within this: cells of 4096 holders can be added up. The sum is cut, not the noise.
+constexpr Int128 kLargestCell = Int128{1} << 50;
+
+}  // namespace
 
 Result<Released<std::vector<std::int64_t>>> NoisyHistogram::release(const PrivateCounts& above, Adjacency adjacency,
                                                                     PureEpsilon epsilon, SecureRandom& random) {
@@ -14,13 +21,14 @@ Result<Released<std::vector<std::int64_t>>> NoisyHistogram::release(const Privat
   // scale = moved / epsilon, with epsilon rounded down to a multiple of 2^-40
   const std::uint64_t moved = adjacency == Adjacency::kReplaceOne ? 2 : 1;
   const DiscreteLaplace draw(moved << 40, static_cast<std::uint64_t>(std::ldexp(epsilon, 40)));
-  for (std::int64_t& cell : cells) cell += draw(random);
+  for (std::int64_t& cell : cells)
+    cell = static_cast<std::int64_t>(std::clamp(cell + draw(random), -kLargestCell, kLargestCell));
   return Released<std::vector<std::int64_t>>(std::move(cells));
 }
 
 Released<std::size_t> NoisyHistogram::first_at_most(const std::vector<std::int64_t>& cells, std::int64_t target) {
   std::size_t first = cells.size() - 1;
-  std::int64_t above = cells.back();
+  Int128 above = cells.back();
   while (first > 0 && above + cells[first - 1] <= target) above += cells[--first];
   return Released<std::size_t>(first);
 }

@@ -57,6 +57,26 @@ class Account(AppTest):
             with self.subTest(args):
                 self.run_program("account", *args, expect=USAGE)
 
+    def test_budgets_beyond_what_is_proved_are_refused_by_every_command(self):
+        np.save(self.path("d.npy"), np.eye(4))
+        commands = (["account", "--event", "gaussian:mu=1"], ["ledger", "create", "x"], ["plan", "pca"],
+                    ["pca", "d.npy", "--row-bound", 1], ["covariance", "d.npy", "--row-bound", 1])
+        for command in commands:
+            for epsilon, delta, words in ((5000, 1e-6, "1e-6 and 1000"), (1e-7, 1e-6, "1e-6 and 1000"),
+                                          ("inf", 1e-6, "1e-6 and 1000"), ("nan", 1e-6, "1e-6 and 1000"),
+                                          (1, 0.99, "1e-300 and 0.5"), (1, 1e-310, "1e-300 and 0.5"),
+                                          (1, "nan", "1e-300 and 0.5"), (1, 0, "1e-300 and 0.5")):
+                budget = ["--epsilon", epsilon, "--delta", delta]
+                if command[0] == "account":
+                    budget = budget[:2] if words.endswith("1000") else budget[2:]
+                if command[0] == "plan":
+                    budget += ["--rows", 100, "--columns", 4]
+                with self.subTest(command=command[:2], budget=budget):
+                    done = self.run_program(*command, *budget, expect=USAGE)
+                    self.assertIn(words, " ".join(done.stderr.split()))
+        done = self.run_program("account", "--delta", 1e-6, "--event", "pure:epsilon=100,count=20", expect=USAGE)
+        self.assertIn("above 1000", " ".join(done.stderr.split()))
+
 
 class LedgerCommand(AppTest):
     def test_create_list_show(self):

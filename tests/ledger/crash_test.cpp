@@ -99,8 +99,7 @@ class CrashTest : public LedgerTest {
              const std::function<void(int, const DatasetStatus&)>& check) {
     for (int stop = 0;; ++stop) {
       ASSERT_LT(stop, 500);
-      std::filesystem::remove(path());
-      std::filesystem::remove(path() + "-journal");
+      remove_ledger();
       {
         Ledger ledger = open();
         ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
@@ -123,9 +122,7 @@ class CrashTest : public LedgerTest {
   const PrivacyPlan plan_ = join(join(gaussian(0.05, 3), gaussian(0.01)), pure(0.001, 2));
 };
 
-int reserve_only(Ledger& ledger, const PrivacyPlan& plan) {
-  return ledger.reserve("d", plan, "test").ok() ? 0 : 1;
-}
+int reserve_only(Ledger& ledger, const PrivacyPlan& plan) { return ledger.reserve("d", plan, "test").ok() ? 0 : 1; }
 
 int reserve_and_begin(Ledger& ledger, const PrivacyPlan& plan) {
   const auto reservation = ledger.reserve("d", plan, "test");
@@ -183,8 +180,7 @@ TEST_F(CrashTest, ADiskThatIsFullFromAnyStepOnGivesAClearErrorAndNeverAHalfReser
 TEST_F(CrashTest, KilledWhileTheFileIsBeingMadeTheNextProcessStillOpensIt) {
   for (int stop = 0;; ++stop) {
     ASSERT_LT(stop, 200);
-    std::filesystem::remove(path());
-    std::filesystem::remove(path() + "-journal");
+    remove_ledger();
     const int exit = in_child([&] {
       arm(Fault::kKillBefore, stop);
       return Ledger::open(path()).ok() ? 0 : 1;

@@ -45,8 +45,8 @@ Result<SiteConfig> read_site_config(const std::string& path);
 
 /// The plan behind a proposal, or why this site refuses it, in one sentence. Nothing is read or charged.
 struct Accepted {
-  PrivacyPlan plan;     ///< all that is charged, spare rounds included
-  PrivacyPlan asked;    ///< what the meter lets through
+  PrivacyPlan plan;            ///< all that is charged, spare rounds included
+  PrivacyPlan asked;           ///< what the meter lets through
   std::optional<Mu> spare_mu;  ///< noise of a spare round, if there are any
   Adjacency adjacency;
   double epsilon;  ///< certified here, not believed

@@ -64,7 +64,7 @@ class SiteStudy {
   std::string folder_;
   AnswerLog log_;  // number a is its record a - 1
   std::uint32_t spares_used_ = 0;
-  std::optional<Mu> mu_;                // of the answer that was let through last
+  std::optional<Mu> mu_;  // of the answer that was let through last
   std::optional<PureEpsilon> epsilon_;
   bool answering_ = false;
   std::optional<Error> ended_;

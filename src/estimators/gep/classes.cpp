@@ -20,7 +20,9 @@ constexpr double kSumsShare = 0.22;
 std::string class_counts_label(ClassProblem problem) {
   return problem == ClassProblem::kFisher ? "class counts" : "slice counts";
 }
-std::string class_sums_label(ClassProblem problem) { return problem == ClassProblem::kFisher ? "class sums" : "slice sums"; }
+std::string class_sums_label(ClassProblem problem) {
+  return problem == ClassProblem::kFisher ? "class sums" : "slice sums";
+}
 std::string class_product_label(std::size_t round) { return fmt::format("product {}", round); }
 
 // What is released of the classes, as averages.

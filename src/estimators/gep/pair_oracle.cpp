@@ -46,7 +46,8 @@ Status PairOracle::check(const PrivatePair& pair) {
 PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
   const double unit = unit_for(sensitivity);
   const auto d = static_cast<std::size_t>(M.rows());
-  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kRoundedUp};
+  Lattice lattice{std::vector<std::int64_t>(d * d), unit,
+                  (sensitivity / unit + 2 * static_cast<double>(d)) * kRoundedUp};
   // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
   const auto step = [&](std::size_t i, std::size_t j) {
     return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
