@@ -46,6 +46,7 @@ std::vector<DataSet> data_sets() {
   dota.rows.row_bound = *RowBound::of(3.2);
   DataSet cover{"Covertype", (shared() / "covertype-93k.csv.gz").string(), {}, 5};
   cover.rows.source.columns = {"1-54"};
+  cover.rows.source.header = HeaderRule::kYes;
   cover.rows.ranges = {"0:1"};
   cover.rows.row_bound = *RowBound::of(4);
   for (DataSet* set : {&fashion, &dota, &cover}) {

@@ -5,6 +5,7 @@ manifest entries computed from them) the shapes are compared; everything else by
 """
 import json
 import re
+import shutil
 import unittest
 
 import numpy as np
@@ -50,17 +51,19 @@ class Neighbours(AppTest):
     def released(self, fit, rows, *options, expect=OK):
         """Everything that leaves, with the released numbers taken out."""
         self.write("d.csv", "\n".join([HEADER, *rows]) + "\n")
-        for old in ("ledger.db", "model.npz", "report.html"):
+        for old in ("model.npz", "report.html"):
             (self.folder / old).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "books", ignore_errors=True)
+        (self.folder / "books").mkdir()
         adjacency = options[options.index("--adjacency") + 1] if "--adjacency" in options else "replace-one"
         self.run_program("ledger", "create", "people", "--epsilon", 20, "--delta", 1e-5, "--adjacency", adjacency,
-                         "--ledger", "ledger.db")
+                         "--ledger", "books/ledger.db")
         schema = "all.toml" if FITS[fit][0] == "fda" else "numbers.toml"
         args = [FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", schema, "--epsilon", 8, "--delta", 1e-6, "--insecure-seed", 5, "--dataset",
-                "people", "--ledger", "ledger.db", "--report", "report.html", "--threads", 1, *options]
+                "people", "--ledger", "books/ledger.db", "--report", "report.html", "--threads", 1, *options]
         words = self.run_program(*args, expect=expect)
         told = {"stdout": masked(words.stdout), "stderr": words.stderr}
-        shown = self.run_json("ledger", "show", "people", "--ledger", "ledger.db")
+        shown = self.run_json("ledger", "show", "people", "--ledger", "books/ledger.db")
         told["ledger"] = re.sub(r'"(time|created|at|id|when)": ("[^"]*"|\d+)', "", json.dumps(shown, sort_keys=True))
         if expect != OK:
             return told
