@@ -186,7 +186,8 @@ Tally fuzz(const std::vector<test::Example>& examples) {
     exercise(message, tally);
     // What is read as hashed has one way to be written.
     Message read;
-    if (federation::read_canonical(bytes, read).ok()) EXPECT_EQ(federation::canonical_bytes(read), bytes);
+    const bool canonical = federation::read_canonical(bytes, read).ok();
+    EXPECT_TRUE(!canonical || federation::canonical_bytes(read) == bytes);
   }
   return tally;
 }
