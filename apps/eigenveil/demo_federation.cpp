@@ -179,16 +179,17 @@ Result<Matrix> covariance_of(const std::string& images) {
   Observer silent;
   auto bounded = bound_rows(rows, {}, 0, silent);
   if (!bounded) return bounded.error();
-  const PrivacyPlan plan{{{"sum", GaussianEvent{INFINITY}, 1}, {"gram", GaussianEvent{INFINITY}, 1}}};
+  constexpr double kHardlyAnyNoise = 0x1p50;
+  const PrivacyPlan plan(Adjacency::kReplaceOne,
+                         {{"sum", GaussianEvent{kHardlyAnyNoise}}, {"gram", GaussianEvent{kHardlyAnyNoise}}});
   const auto n = static_cast<double>(bounded->rows());
-  LocalOracle oracle(*std::move(bounded), Adjacency::kReplaceOne, reserve_without_ledger(plan),
-                     SecureRandom::from_kernel());
-  const auto sum = oracle.ask("sum", ClassSums{1}, INFINITY);
+  LocalOracle oracle(*std::move(bounded), reserve_without_ledger(plan), SecureRandom::from_kernel());
+  const auto sum = oracle.ask("sum", ClassSums{1});
   if (!sum) return sum.error();
-  const auto gram = oracle.ask("gram", Gram{}, INFINITY);
+  const auto gram = oracle.ask("gram", Gram{});
   if (!gram) return gram.error();
-  const Vector mean = (*sum)->col(0) / n;
-  return Matrix(**gram / n - mean * mean.transpose());
+  const Vector mean = sum->value().col(0) / n;
+  return Matrix(gram->value() / n - mean * mean.transpose());
 }
 
 void show_sites(const std::string& folder) {

@@ -39,9 +39,9 @@ PcaFit run(const PcaProgram& program, const std::optional<Budget>& budget, const
       if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = HUGE_VAL;
       if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = HUGE_VAL;
     }
-  LocalOracle oracle(rows, used.adjacency, reserve_without_ledger(noisy),
+  LocalOracle oracle(rows, reserve_without_ledger(noisy),
                      SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
-  return must(fit(program, used, oracle, noisy));
+  return must(fit(program, used, oracle));
 }
 
 double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed) {

@@ -70,7 +70,7 @@ Moments moments_of(const BoundedRows& rows, std::size_t k) {
   const CovarianceProgram whole{PcaMethod::kGram, options.preparation};
   PrivacyPlan silent = *plan(whole, budget(1, 1e-6));
   for (PrivacyEvent& event : silent.events) event.mechanism = GaussianEvent{HUGE_VAL};
-  LocalOracle oracle(rows, Adjacency::kReplaceOne, reserve_without_ledger(silent), SecureRandom::insecure(1));
+  LocalOracle oracle(rows, reserve_without_ledger(silent), SecureRandom::insecure(1));
   const auto exact = fit(whole, budget(1, 1e-6), oracle, silent);
   return {exact->dense(), exact->pca.eigenvalues.head(static_cast<Eigen::Index>(k)).sum()};
 }

@@ -35,8 +35,8 @@ Norms mean_error(const SpikedOptions& options, Calibration calibration, const Pu
     const Drawn drawn = draw(model, seed, setting.threads);
     const auto planned = plan(program, spent);
     if (!planned) throw std::runtime_error(planned.error().message);
-    LocalOracle oracle(drawn.rows, spent.adjacency, reserve_without_ledger(*planned), SecureRandom::insecure(s));
-    const auto done = fit(program, spent, oracle, *planned);
+    LocalOracle oracle(drawn.rows, reserve_without_ledger(*planned), SecureRandom::insecure(s));
+    const auto done = fit(program, spent, oracle);
     if (!done) throw std::runtime_error(done.error().message);
     const Norms one = norms_of(done->dense() - Eigenbasis(model, s).covariance(model.spectrum));
     mean.spectral += one.spectral / setting.seeds;

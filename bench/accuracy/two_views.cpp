@@ -98,9 +98,9 @@ double error_of(const Program& program, const Views& views, double epsilon, std:
     options.training.rate =
         1 / (sigma * std::sqrt(T * (static_cast<double>(r) * d + std::log(T * (static_cast<double>(n) + d)))));
   }
-  LocalOracle oracle(views.rows, Adjacency::kAddRemoveOne, reserve_without_ledger(*plan),
+  LocalOracle oracle(views.rows, reserve_without_ledger(*plan),
                      SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
-  const auto fit = fit_clip(oracle, *plan, options);
+  const auto fit = fit_clip(oracle, options);
   if (!fit) throw std::runtime_error(fit.error().message);
   return std::max(lost(views.U1, fit->image_weights), lost(views.U2, fit->text_weights));
 }

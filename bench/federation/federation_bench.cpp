@@ -89,7 +89,7 @@ void error(const Setting& setting) {
         const PcaProgram& program = few ? sparse : gram;
         const PrivacyPlan planned = must(plan(program, spent));
         const auto add = [&](const std::string& name, Oracle& oracle) {
-          const Matrix V = must(fit(program, spent, oracle, planned)).pca.components;
+          const Matrix V = must(fit(program, spent, oracle)).pca.components;
           mean[name] += test::sin_squared(truth, V) / setting.seeds;
         };
         const std::string method = few ? "sparse " : "gram ";
@@ -190,7 +190,7 @@ void throughput() {
     std::vector<std::unique_ptr<LocalOracle>> alone;
     for (std::size_t i = 0; i < sites; ++i)
       alone.emplace_back(new LocalOracle(
-          test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, Adjacency::kReplaceOne, 1)));
+          test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
     std::barrier round(static_cast<std::ptrdiff_t>(sites));
     const double computing = seconds_of([&] {
       std::vector<std::jthread> threads;

@@ -23,11 +23,11 @@ std::vector<double> bound_grid(double radius) {
   return grid;
 }
 
-Status bound_rows(Oracle& oracle, const PrivacyEvent& event, const PreparationOptions& options, double rows) {
+Status bound_rows(Oracle& oracle, const PreparationOptions& options, double rows) {
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
   const auto target = static_cast<std::int64_t>((1 - options.bound_quantile) * rows);
-  const auto found = oracle.first_at_most(event.label, NormExceedance{grid, {}}, target, epsilon_of(event));
+  const auto found = oracle.first_at_most(kBoundLabel, NormExceedance{grid, {}}, target);
   if (!found) return found.error();
   const auto bound = RowBound::of(grid[**found]);
   if (!bound) return bound.error();
@@ -35,13 +35,6 @@ Status bound_rows(Oracle& oracle, const PrivacyEvent& event, const PreparationOp
 }
 
 }  // namespace
-
-double mu_of(const PrivacyEvent& event) { return std::get<GaussianEvent>(event.mechanism).mu; }
-double epsilon_of(const PrivacyEvent& event) { return std::get<PureEvent>(event.mechanism).epsilon; }
-
-std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options) {
-  return (counts_rows(adjacency) ? 1U : 0U) + (options.private_mean ? 1U : 0U) + (options.private_bound ? 1U : 0U);
-}
 
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight) {
@@ -57,27 +50,24 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
   return events;
 }
 
-Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& options) {
+Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options) {
   const RowsShape shape = oracle.shape();
   Preparation result{static_cast<double>(shape.rows.value_or(0)),
                      Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
-  auto event = plan.events.begin();
   if (counts_rows(shape.adjacency)) {
-    const auto count = oracle.ask(event->label, ClassCounts{1}, mu_of(*event));
+    const auto count = oracle.ask(kCountLabel, ClassCounts{1});
     if (!count) return count.error();
     result.rows = std::max(1.0, std::round(count->value()(0, 0)));
-    ++event;
   }
   if (options.private_mean) {
-    const auto sums = oracle.ask(event->label, ClassSums{1}, mu_of(*event));
+    const auto sums = oracle.ask(kMeanLabel, ClassSums{1});
     if (!sums) return sums.error();
     result.mean = sums->value().col(0) / result.rows;
     const auto bound = options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius);
     if (!bound) return bound.error();
     EIGENVEIL_TRY(oracle.recenter(result.mean, *bound));
-    ++event;
   }
-  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, *event, options, result.rows));
+  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, options, result.rows));
   return result;
 }
 

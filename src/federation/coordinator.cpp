@@ -39,7 +39,7 @@ PrivacyPlan FederatedRows::with_spares(PrivacyPlan shape) const {
   if (options_.spare_rounds == 0) return shape;
   double mu = 0;
   for (const PrivacyEvent& event : shape.events)
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) mu = std::max(mu, gaussian->mu);
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) mu = std::max(mu, gaussian->mu.value());
   shape.events.push_back({kSpareRounds, GaussianEvent{mu}, static_cast<long long>(options_.spare_rounds)});
   return shape;
 }

@@ -20,21 +20,6 @@ bool same_question(wire::v1::Ask a, wire::v1::Ask b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
 
-std::uint64_t entries(const PrivateSum& sum) {
-  return sum.layout == PrivateSum::Layout::kSymmetric ? sum.rows * (sum.rows + 1) / 2 : sum.rows * sum.columns;
-}
-
-PrivateSum layout_of(const SumQuery& query, std::size_t d) {
-  const auto layout = symmetric(query) ? PrivateSum::Layout::kSymmetric : PrivateSum::Layout::kPlain;
-  if (std::holds_alternative<Gram>(query)) return {layout, d, d, {}};
-  if (const auto* q = std::get_if<Apply>(&query)) return {layout, d, q->X.columns(), {}};
-  if (const auto* q = std::get_if<ClassSums>(&query)) return {layout, d, q->classes, {}};
-  if (const auto* q = std::get_if<ClassCounts>(&query)) return {layout, q->classes, 1, {}};
-  if (const auto* q = std::get_if<ProjectedGram>(&query)) return {layout, q->X.columns(), q->X.columns(), {}};
-  if (const auto* q = std::get_if<SoftmaxGradient>(&query)) return {layout, d, q->W.columns(), {}};
-  return {layout, 1, 1, {}};
-}
-
 Result<std::vector<Int128>> values_of(const Stored& stored) {
   std::vector<Int128> values(stored.answer.entries());
   std::size_t got = 0;
@@ -64,13 +49,16 @@ FederatedOracle::~FederatedOracle() { sites_->finish(); }
 
 RowsShape FederatedOracle::shape() const {
   RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.adjacency};
-  const auto sites = static_cast<double>(active_.size());
-  const bool secure = options_.aggregation == Aggregation::kSecure;
-  shape.noise_factor =
-      stands_for() *
-      std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
   if (study_.adjacency == Adjacency::kReplaceOne) shape.rows = rows_of(everyone_);
   return shape;
+}
+
+// How many times the planned deviation the noise of a total has: sites' noises add up.
+double FederatedOracle::noise_factor() const {
+  const auto sites = static_cast<double>(active_.size());
+  const bool secure = options_.aggregation == Aggregation::kSecure;
+  return stands_for() *
+         std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
 }
 
 std::size_t FederatedOracle::rows_of(const std::set<std::string>& sites) const {
@@ -204,79 +192,64 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const An
   }
 }
 
-Result<Released<Matrix>> FederatedOracle::gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved,
-                                                   double unit) {
-  int shift = 0;
-  double noisiest = 0;
-  if (!std::isinf(ask.mu())) {
-    const auto noise = GaussianMechanism::noise_for(moved, ask.mu());
-    if (!noise) return noise.error();
-    shift = noise->shift;
-    noisiest = 64 * noise->deviation();
-  }
+Result<Answer> FederatedOracle::gaussian(wire::v1::Ask ask, PrivateSum sum) {
+  const auto mu = meter_.gaussian(ask.label());
+  if (!mu) return mu.error();
+  const auto noise = GaussianMechanism::noise_for(sum.moved, *mu);
+  if (!noise) return noise.error();
+  const int shift = noise->shift;
+  const double noisiest = 64 * noise->deviation();
   // A row moves no entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md).
   // Without the number of rows nobody knows.
   const double largest =
-      static_cast<double>(everyone_.size()) * noisiest + static_cast<double>(rows_of(everyone_)) * moved.value();
+      static_cast<double>(everyone_.size()) * noisiest + static_cast<double>(rows_of(everyone_)) * sum.moved.value();
   ask.set_narrow(study_.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, shift) < 0x1p62);
-  EIGENVEIL_TRY(meter_.admit(ask.label(), GaussianEvent{ask.mu()}));
-  const bool packed = empty.layout == PrivateSum::Layout::kSymmetric;
-  auto values = perform(ask, {static_cast<std::uint32_t>(empty.rows), static_cast<std::uint32_t>(empty.columns), packed,
-                              shift, entries(empty)});
+  const bool packed = sum.layout == PrivateSum::Layout::kSymmetric;
+  auto values = perform(ask, {static_cast<std::uint32_t>(sum.rows), static_cast<std::uint32_t>(sum.columns), packed,
+                              shift, sum.entries()});
   if (!values) return values.error();
-  return GaussianMechanism::to_matrix(
-      NoisySum::received({empty.layout, empty.rows, empty.columns, *std::move(values)}, shift), unit * stands_for());
+  const double deviation = deviation_of(sum, *mu) * noise_factor();
+  sum.values = *std::move(values);
+  return Answer(GaussianMechanism::to_matrix(NoisySum(std::move(sum), shift), stands_for()), deviation);
 }
 
 Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& ask, std::size_t points,
                                                          std::int64_t target) {
-  EIGENVEIL_TRY(meter_.admit(ask.label(), PureEvent{ask.epsilon()}));
+  if (const auto planned = meter_.pure(ask.label()); !planned) return planned.error();
   const auto values = perform(ask, {static_cast<std::uint32_t>(points), 1, false, 0, points});
   if (!values) return values.error();
   return NoisyHistogram::first_at_most(std::vector<std::int64_t>(values->begin(), values->end()), target);
 }
 
-Result<Released<Matrix>> FederatedOracle::ask(const std::string& label, const SumQuery& query, double mu) {
+Result<Answer> FederatedOracle::ask(const std::string& label, const SumQuery& query) {
   wire::v1::Ask ask;
   ask.set_label(label);
   *ask.mutable_sum() = to_wire(query);
-  ask.set_mu(mu);
-  return gaussian(ask, layout_of(query, study_.columns), sensitivity(query, study_.lattice, study_.adjacency),
-                  unit(query, study_.lattice));
+  return gaussian(ask, empty_sum(query, study_.columns, study_.lattice, study_.adjacency));
 }
 
 Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& label, const NormExceedance& query,
-                                                             std::int64_t target, double epsilon) {
+                                                             std::int64_t target) {
   wire::v1::Ask ask;
   ask.set_label(label);
   *ask.mutable_exceedance() = to_wire(query);
-  ask.set_epsilon(epsilon);
   return histogram(ask, query.grid.size(), target);
 }
 
 Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, const std::string& product,
-                                                     const FilteredApply& query, std::int64_t target, double epsilon,
-                                                     double mu) {
+                                                     const FilteredApply& query, std::int64_t target) {
   wire::v1::Ask ask;
   ask.set_label(search);
   *ask.mutable_search() = to_wire(query);
-  ask.set_epsilon(epsilon);
   auto chosen = histogram(ask, query.grid.size(), target);
   if (!chosen) return chosen.error();
   ask.Clear();
   ask.set_label(product);
   *ask.mutable_product() = to_wire(query);
   ask.set_chosen(static_cast<std::uint32_t>(**chosen));
-  ask.set_mu(mu);
-  const PrivateSum empty{PrivateSum::Layout::kPlain, study_.columns, query.X.columns(), {}};
-  auto sum = gaussian(ask, empty, sensitivity(query, **chosen, study_.lattice, study_.adjacency),
-                      filtered_unit(study_.lattice));
+  auto sum = gaussian(ask, empty_sum(query, **chosen, study_.lattice, study_.adjacency));
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
-}
-
-Result<Released<Matrix>> FederatedOracle::ask_model(const std::string&, const ModelQuery&, double) {
-  return usage_error("a model-based guarantee needs all rows in one place: use --guarantee strict");
 }
 
 Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {

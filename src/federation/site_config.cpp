@@ -130,7 +130,6 @@ Status check_noise(const PrivacyPlan& plan, double least) {
 
 // The spare rounds are the last event; what comes before is asked in order.
 Status split_spares(const wire::v1::Proposal& proposal, Accepted& accepted) {
-  accepted.asked = accepted.plan;
   if (proposal.spare_rounds() == 0) return {};
   const PrivacyEvent spare = accepted.plan.events.back();
   accepted.asked.events.pop_back();
@@ -239,13 +238,14 @@ Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteCo
     return bad_input(fmt::format("this site does not allow the estimator '{}' (it allows {})", proposal.estimator(),
                                  fmt::join(allowed, ", ")));
   EIGENVEIL_TRY(check_sites(proposal, config.identity.name));
-  auto plan = from_wire(proposal.plan());
+  const auto adjacency = adjacency_from_name(proposal.adjacency());
+  if (!adjacency) return adjacency.error();
+  auto plan = from_wire(proposal.plan(), *adjacency);
   if (!plan) return plan.error();
   auto rows = from_wire(proposal.rows());
   if (!rows) return rows.error();
-  const auto adjacency = adjacency_from_name(proposal.adjacency());
   const auto delta = Delta::of(proposal.delta());
-  if (!adjacency || !delta || !(proposal.accounting() == "tight" || proposal.accounting() == "zcdp"))
+  if (!delta || !(proposal.accounting() == "tight" || proposal.accounting() == "zcdp"))
     return bad_input("its privacy parameters are malformed");
   double epsilon = proposal.epsilon();
   if (!config.without_ledger) {
@@ -263,7 +263,7 @@ Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteCo
   if (config.policy.most_epsilon && !(proposal.epsilon() <= *config.policy.most_epsilon))
     return budget_refused(fmt::format("it asks for epsilon {:g}, above this site's limit of {:g} a study",
                                       proposal.epsilon(), *config.policy.most_epsilon));
-  Accepted accepted{*std::move(plan), {}, 0, *adjacency, epsilon, *std::move(rows)};
+  Accepted accepted{*plan, *plan, {}, *adjacency, epsilon, *std::move(rows)};
   if (config.policy.least_noise) EIGENVEIL_TRY(check_noise(accepted.plan, *config.policy.least_noise));
   EIGENVEIL_TRY(split_spares(proposal, accepted));
   if (config.schema) EIGENVEIL_TRY(check_bounds(accepted.rows, *config.schema));
@@ -288,7 +288,7 @@ std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepte
                            times, 1 / gaussian->mu);
     else
       words += fmt::format("  Answer     {}{}: noisy counts, epsilon {:.3g} each\n", event.label, times,
-                           std::get<PureEvent>(event.mechanism).epsilon);
+                           std::get<PureEvent>(event.mechanism).epsilon.value());
   }
   words += fmt::format("  Costs      epsilon {:g} at delta {:g} ({}), charged to data set '{}'\n", proposal.epsilon(),
                        proposal.delta(), name(accepted.adjacency), config.dataset);

@@ -66,7 +66,7 @@ Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v
                         "folder back, or have a new study proposed",
                         proposal.study(), config.state));
   }
-  return ledger->reserve_once(config.dataset, accepted.adjacency, accepted.plan, purpose);
+  return ledger->reserve_once(config.dataset, accepted.plan, purpose);
 }
 
 bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }
@@ -206,42 +206,50 @@ Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
   first.set_repeats(ask.repeats());
   *first.mutable_among() = ask.among();
   if (!same(first, ask)) return bad_input("the coordinator repeats an ask with other parameters");
-  if (!(ask.mu() <= accepted_.spare_mu) || spares_used_ >= proposal_.spare_rounds())
+  if (!accepted_.spare_mu || spares_used_ >= proposal_.spare_rounds())
     return budget_refused("the coordinator asks for a spare round that is not in the plan");
   ++spares_used_;
+  mu_ = accepted_.spare_mu;
   return {};
 }
 
 Status SiteStudy::admit(const wire::v1::Ask& ask) {
   if (ask.has_recenter()) return {};
   if (ask.repeats() != 0) return admit_repeat(ask);
-  const auto admitted = gaussian(ask) ? meter_.admit(ask.label(), GaussianEvent{ask.mu()})
-                                      : meter_.admit(ask.label(), PureEvent{ask.epsilon()});
-  if (!admitted) return bad_input("the coordinator asks beyond the plan: " + admitted.error().message);
+  const auto beyond = [](const Error& why) { return bad_input("the coordinator asks beyond the plan: " + why.message); };
+  if (gaussian(ask)) {
+    const auto mu = meter_.gaussian(ask.label());
+    if (!mu) return beyond(mu.error());
+    mu_ = *mu;
+    return {};
+  }
+  const auto epsilon = meter_.pure(ask.label());
+  if (!epsilon) return beyond(epsilon.error());
+  epsilon_ = *epsilon;
   return {};
 }
 
-Result<NoisySum> SiteStudy::noisy(PrivateSum sum, Sensitivity moved, double mu) {
+Result<NoisySum> SiteStudy::noisy(PrivateSum sum) {
   const bool secure = proposal_.aggregation() == wire::v1::Proposal::SECURE;
   const auto shares = secure ? static_cast<std::size_t>(proposal_.sites_size()) - proposal_.tolerate() : 1;
-  return GaussianMechanism::add_noise(std::move(sum), moved, mu, shares, random_);
+  return GaussianMechanism::add_noise(std::move(sum), *mu_, shares, random_);
 }
 
 Result<PrivateCounts> SiteStudy::counts_for(const wire::v1::Ask& ask) {
   if (ask.has_exceedance()) {
     const auto query = from_wire(ask.exceedance());
     if (!query) return query.error();
-    EIGENVEIL_TRY(validate(*query, rows_));
+    EIGENVEIL_TRY(validate(*query, rows_.facts()));
     return exact_counts(*query, rows_);
   }
   const auto query = from_wire(ask.search());
   if (!query) return query.error();
-  EIGENVEIL_TRY(validate(*query, rows_));
-  auto cells = exact_cells(*query, rows_);
+  EIGENVEIL_TRY(validate(*query, rows_.facts()));
+  auto cells = FilteredCells::sweep(*query, rows_);
   if (!cells) return cells.error();
   searched_ = ask.search().SerializeAsString();
   cells_ = *std::move(cells);
-  return cells_->above;
+  return cells_->above();
 }
 
 Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer) {
@@ -253,21 +261,20 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
     answer.set_shift(noisy->shift());
     return std::move(*noisy).take_values();
   };
-  const Lattice& lattice = rows_.lattice();
   switch (ask.kind_case()) {
     case wire::v1::Ask::kSum: {
       const auto query = from_wire(ask.sum());
       if (!query) return query.error();
-      EIGENVEIL_TRY(validate(*query, rows_, accepted_.adjacency));
-      auto sum = exact_sum(*query, rows_);
+      EIGENVEIL_TRY(validate(*query, rows_.facts(), accepted_.adjacency));
+      auto sum = exact_sum(*query, rows_, accepted_.adjacency);
       if (!sum) return sum.error();
-      return fill(noisy(*std::move(sum), sensitivity(*query, lattice, accepted_.adjacency), ask.mu()));
+      return fill(noisy(*std::move(sum)));
     }
     case wire::v1::Ask::kExceedance:
     case wire::v1::Ask::kSearch: {
       const auto counts = counts_for(ask);
       if (!counts) return counts.error();
-      const auto cells = NoisyHistogram::release(*counts, accepted_.adjacency, ask.epsilon(), random_);
+      const auto cells = NoisyHistogram::release(*counts, accepted_.adjacency, *epsilon_, random_);
       if (!cells) return cells.error();
       answer.set_rows(static_cast<std::uint32_t>((*cells)->size()));
       answer.set_columns(1);
@@ -276,16 +283,16 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire
     case wire::v1::Ask::kProduct: {
       const auto query = from_wire(ask.product());
       if (!query) return query.error();
-      EIGENVEIL_TRY(validate(*query, rows_));
+      EIGENVEIL_TRY(validate(*query, rows_.facts()));
       if (ask.chosen() >= query->grid.size()) return bad_input("the coordinator chose a threshold that is not there");
       if (!cells_ || searched_ != ask.product().SerializeAsString()) {
-        auto cells = exact_cells(*query, rows_);
+        auto cells = FilteredCells::sweep(*query, rows_);
         if (!cells) return cells.error();
         cells_ = *std::move(cells);
       }
-      PrivateSum sum = filtered_sum(*cells_, *query, lattice, ask.chosen());
+      PrivateSum sum = cells_->sum(ask.chosen(), accepted_.adjacency);
       cells_.reset();
-      return fill(noisy(std::move(sum), sensitivity(*query, ask.chosen(), lattice, accepted_.adjacency), ask.mu()));
+      return fill(noisy(std::move(sum)));
     }
     case wire::v1::Ask::kRecenter: {
       const auto recentring = from_wire(ask.recenter());

@@ -79,7 +79,7 @@ Result<FitOutcome> run_cca(const CcaJob& job, Observer& observer) {
               fmt::format("cca --noise {} --components {}", name(options.gep.noise), options.gep.components)},
              observer);
   if (!charged) return charged.error();
-  const auto fit = fit_cca(*charged->oracle, charged->plan, options);
+  const auto fit = fit_cca(*charged->oracle, options);
   if (!fit) return fit.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 

@@ -67,7 +67,7 @@ Result<Fitted> fit_task(const FitJob& job, const Task& task, const RowOptions& r
        fmt::format("{} --noise {} --components {}", task.model, name(options.gep.noise), options.gep.components)},
       observer);
   if (!charged) return charged.error();
-  auto fit = fit_classes(*charged->oracle, charged->plan, options);
+  auto fit = fit_classes(*charged->oracle, options);
   if (!fit) return fit.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 

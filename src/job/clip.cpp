@@ -292,13 +292,12 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
                               Observer& observer) {
   const BoundingDiagnostics diagnostics = held.diagnostics();
   const std::size_t rows = diagnostics.rows;
-  if (rows < 2) return bad_input("there must be at least two pairs");
+  // Under add-remove-one their number is private and decides nothing.
+  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne)
+    return bad_input("there must be at least two pairs");
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
   follow_budget(options, privacy.epsilon, privacy.delta);
-  if (trains(options.method) && options.training.sample_rate * static_cast<double>(rows) > kLargestExpectedBatch)
-    return usage_error(fmt::format("--sample-rate {} makes batches of more than {} pairs; lower it",
-                                   options.training.sample_rate, kLargestExpectedBatch));
   std::vector<std::string> notes = notes_for(options, rows);
   const auto plan = plan_for(options, privacy);
   if (!plan) return plan.error();
@@ -309,7 +308,7 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
                           options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
              observer);
   if (!charged) return charged.error();
-  const auto fit = fit_clip(*charged->oracle, charged->plan, options);
+  const auto fit = fit_clip(*charged->oracle, options);
   if (!fit) return fit.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
   Model model = model_of(job, privacy, *charged, inputs, options, *fit);

@@ -16,6 +16,7 @@
 namespace eigenveil {
 namespace {
 
+constexpr double kLargestPlanned = 4096;  // pairs of a batch
 constexpr std::size_t kEntries = std::size_t{1} << 20;  // numbers that the draw may take
 
 struct Tried {
@@ -29,7 +30,7 @@ struct Tried {
 Result<PrivacyPlan> near_plan(PrivacyPlan plan, const Budget& budget) {
   const double mu = gaussian_mu(budget.epsilon, budget.delta);
   auto& batches = std::get<PoissonGaussianEvent>(plan.events.back().mechanism);
-  const double sampled = batches.q * batches.q * static_cast<double>(plan.events.back().count);
+  const double sampled = batches.q.value() * batches.q * static_cast<double>(plan.events.back().count);
   double start = 0;
   for (const PrivacyEvent& event : plan.events)
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) start += gaussian->mu * gaussian->mu;
@@ -96,16 +97,17 @@ class ClipSample {
             method == ClipMethod::kPair ? PairGradient::bound(options.training.temperature, clip) : 2 * clip;
         tried.noise.push_back({event.label, poisson->sigma * moved, false});
       }
-    LocalOracle oracle(rows_, adjacency, reserve_without_ledger(smaller), SecureRandom::insecure(1));
+    LocalOracle oracle(rows_, reserve_without_ledger(smaller), SecureRandom::insecure(1));
     for (const PrivacyEvent& event : plan->events)
       if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
         const SumQuery query = event.label == "second moments" ? SumQuery(Gram{})
                                : event.label == "row count"    ? SumQuery(ClassCounts{1})
                                                                : SumQuery(ClassSums{1});
-        tried.noise.push_back({event.label, oracle.noise_of(query, gaussian->mu) / static_cast<double>(n), false});
+        tried.noise.push_back({event.label, deviation_of(empty_sum(query, rows_.columns(), rows_.lattice(), adjacency), gaussian->mu) /
+                                                static_cast<double>(n), false});
       }
     const auto start = std::chrono::steady_clock::now();
-    const auto fit = fit_clip(oracle, smaller, options);
+    const auto fit = fit_clip(oracle, options);
     if (!fit) return fit.error();
     tried.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!trains) tried.seconds *= static_cast<double>(n) / m;
@@ -137,8 +139,8 @@ Status check(const ClipPlanRequest& request) {
   if (request.rows < 2) return usage_error("--rows must be at least 2");
   if (!(request.correlation > 0 && request.correlation < 1))
     return usage_error(fmt::format("--correlation must lie in (0, 1), but is {}", request.correlation));
-  if (!(request.batch >= 2 && request.batch <= kLargestExpectedBatch))
-    return usage_error(fmt::format("--batch must be from 2 to {}, but is {}", kLargestExpectedBatch, request.batch));
+  if (!(request.batch >= 2 && request.batch <= kLargestPlanned))
+    return usage_error(fmt::format("--batch must be from 2 to {}, but is {}", kLargestPlanned, request.batch));
   ClipOptions options{.method = ClipMethod::kPair, .dim = request.dim};
   options.x_columns = request.x_columns;
   options.training = request.training;

@@ -85,7 +85,7 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
                                      program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
                         observer);
   if (!charged) return charged.error();
-  const auto fitted = fit(program, budget, *charged->oracle, charged->plan);
+  const auto fitted = fit(program, budget, *charged->oracle);
   if (!fitted) return fitted.error();
   if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 

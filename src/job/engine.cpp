@@ -11,29 +11,29 @@ class ObservedOracle final : public Oracle {
 
   RowsShape shape() const override { return oracle_->shape(); }
   bool complete() const override { return oracle_->complete(); }
-  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
+  const PrivacyPlan& plan() const override { return oracle_->plan(); }
+  Result<Answer> ask(const std::string& label, const SumQuery& query) override {
     observer_.step("asking: " + label);
-    return oracle_->ask(label, query, mu);
+    return oracle_->ask(label, query);
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
-                                              std::int64_t target, double epsilon) override {
+                                              std::int64_t target) override {
     observer_.step("asking: " + label);
-    return oracle_->first_at_most(label, query, target, epsilon);
+    return oracle_->first_at_most(label, query, target);
   }
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
-                                      std::int64_t target, double epsilon, double mu) override {
+                                      std::int64_t target) override {
     observer_.step("asking: " + search + ", " + product);
-    return oracle_->ask_filtered(search, product, query, target, epsilon, mu);
+    return oracle_->ask_filtered(search, product, query, target);
   }
-  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override {
+  Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
     observer_.step("asking: " + label);
-    return oracle_->ask_model(label, query, mu);
+    return oracle_->ask_model(label, query);
   }
-  Result<Released<Matrix>> ask_batch(const std::string& label, const BatchQuery& query, double q,
-                                     double sigma) override {
+  Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
     if (label != batches_) observer_.step("asking: " + label);  // once for all steps
     batches_ = label;
-    return oracle_->ask_batch(label, query, q, sigma);
+    return oracle_->ask_batch(label, query);
   }
   Status recenter(const Vector& mean, RowBound radius) override {
     observer_.step("recentring rows");
@@ -67,8 +67,8 @@ class OwnRows final : public HeldRows {
     auto charged = charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run, request.data,
                                request.purpose, observer);
     if (!charged) return charged.error();
-    auto oracle = std::make_unique<LocalOracle>(std::move(sums_), request.privacy.adjacency,
-                                                std::move(charged->reservation), std::move(charged->random));
+    auto oracle = std::make_unique<LocalOracle>(std::move(sums_), std::move(charged->reservation),
+                                                std::move(charged->random));
     return ChargedOracle{static_cast<Charge&&>(*charged), std::move(oracle)};
   }
 

@@ -70,7 +70,9 @@ Result<FitOutcome> run_pair(const PairJob& job, Observer& observer) {
   EIGENVEIL_TRY(check(options, d));
 
   const PrivacyPlan plan =
-      options.as_in_paper ? paper_plan_pair(options, job.privacy.epsilon, job.privacy.delta) : plan_pair(options);
+      options.as_in_paper
+          ? paper_plan_pair(job.privacy.adjacency, options, job.privacy.epsilon, job.privacy.delta)
+          : plan_pair(job.privacy.adjacency, options);
   auto charged =
       charge_plan(plan, PairOracle::largest_sensitivity(), job.privacy, job.run, job.matrix_a,
                   fmt::format("gep --noise {} --components {}", name(options.noise), options.components), observer);
@@ -78,7 +80,7 @@ Result<FitOutcome> run_pair(const PairJob& job, Observer& observer) {
   auto oracle = PairOracle::make(*pair, std::move(charged->reservation), std::move(charged->random));
   if (!oracle) return oracle.error();
   observer.step("asking");
-  const auto fit = fit_pair(*oracle, charged->plan, options);
+  const auto fit = fit_pair(*oracle, options);
   if (!fit) return fit.error();
   if (!oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 

@@ -25,9 +25,9 @@ Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const Priv
   auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
   if (!ledger) return ledger.error();
   if (privacy.dataset.empty())
-    EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = privacy.adjacency}));
-  return once ? ledger->reserve_once(dataset, privacy.adjacency, plan, purpose)
-              : ledger->reserve(dataset, privacy.adjacency, plan, purpose);
+    EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = plan.adjacency}));
+  return once ? ledger->reserve_once(dataset, plan, purpose)
+              : ledger->reserve(dataset, plan, purpose);
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -49,6 +49,8 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 }  // namespace
 
 Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy) {
+  if (shape.adjacency != privacy.adjacency)
+    return internal_error("the plan is for other neighbours than the release says: nothing was charged");
   const bool tight = privacy.calibration == Calibration::kTight;
   auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
   if (!plan) return plan.error();
@@ -79,7 +81,7 @@ Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptio
                                      Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, privacy.adjacency) : privacy.dataset;
+  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
   auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
                                         : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
   if (!reservation) return reservation.error();

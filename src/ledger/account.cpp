@@ -27,8 +27,8 @@ Result<std::optional<Limit>> limit_of(const Statement& row) {
   return std::optional<Limit>({*epsilon, *delta});
 }
 
-Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
-  PrivacyPlan plan;
+Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation, Adjacency adjacency) {
+  PrivacyPlan plan(adjacency);
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
     const auto more = row.step();
@@ -46,7 +46,7 @@ Status load_reservations(const Database& db, Account& account) {
     const auto more = row.step();
     if (!more) return more.error();
     if (!*more) return {};
-    const auto plan = load_plan(db, row.integer(0));
+    const auto plan = load_plan(db, row.integer(0), account.status.budget.adjacency);
     if (!plan) return plan.error();
     const auto state = std::find(kStateNames.begin(), kStateNames.end(), row.text(3)) - kStateNames.begin();
     account.status.reservations.push_back(

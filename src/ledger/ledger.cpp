@@ -22,22 +22,18 @@ using ledger::Transaction;
 
 namespace {
 
-Status check_plan(Adjacency adjacency, const PrivacyPlan& plan) {
+Status check_plan(const PrivacyPlan& plan) {
   if (plan.events.empty()) return usage_error("The plan asks for no answer: there is nothing to reserve");
   for (const PrivacyEvent& event : plan.events) {
     EIGENVEIL_TRY(validate(event));
-    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) && adjacency != Adjacency::kAddRemoveOne)
+    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) &&
+        plan.adjacency != Adjacency::kAddRemoveOne)
       return usage_error(
           fmt::format("'{}' answers over a Poisson sample, which is accounted for add-remove-one "
                       "neighbours only: use --adjacency add-remove-one",
                       event.label));
   }
   return {};
-}
-
-bool noiseless(const PrivacyEvent& event) {
-  const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
-  return gaussian != nullptr && std::isinf(gaussian->mu);
 }
 
 Error refusal(const Account& account, const PrivacyPlan& plan) {
@@ -55,11 +51,8 @@ Error refusal(const Account& account, const PrivacyPlan& plan) {
 
 // Refuses the plan, or settles the filter that holds the account from now on. Nothing is charged here.
 Status admit(Account& account, const PrivacyPlan& plan) {
-  const bool without_noise = std::any_of(plan.events.begin(), plan.events.end(), noiseless);
-  if (!account.status.budget.limit)
-    return without_noise ? usage_error("The plan has an answer without noise, which no ledger can record") : Status{};
+  if (!account.status.budget.limit) return {};
   const ledger::Limit& limit = *account.status.budget.limit;
-  if (without_noise) return refusal(account, plan);
   if (account.charged.empty()) {
     account.filter = ledger::choose_filter(limit, plan.events);
     return account.filter.kind == Filter::Kind::kOpen ? refusal(account, plan) : Status{};
@@ -186,28 +179,28 @@ Result<DatasetStatus> Ledger::show(const std::string& name) {
   return report(*account);
 }
 
-Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, Adjacency adjacency,
-                                                     const PrivacyPlan& plan, const std::string& purpose) {
-  return charge(dataset, adjacency, plan, purpose, false);
+Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, const PrivacyPlan& plan,
+                                                     const std::string& purpose) {
+  return charge(dataset, plan, purpose, false);
 }
 
-Result<std::unique_ptr<Reservation>> Ledger::reserve_once(const std::string& dataset, Adjacency adjacency,
-                                                          const PrivacyPlan& plan, const std::string& purpose) {
-  return charge(dataset, adjacency, plan, purpose, true);
+Result<std::unique_ptr<Reservation>> Ledger::reserve_once(const std::string& dataset, const PrivacyPlan& plan,
+                                                          const std::string& purpose) {
+  return charge(dataset, plan, purpose, true);
 }
 
-Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, Adjacency adjacency,
-                                                    const PrivacyPlan& plan, const std::string& purpose, bool once) {
-  EIGENVEIL_TRY(check_plan(adjacency, plan));
+Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, const PrivacyPlan& plan,
+                                                    const std::string& purpose, bool once) {
+  EIGENVEIL_TRY(check_plan(plan));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   auto account = load_account(*db_, dataset);
   if (!account) return account.error();
-  if (const Adjacency own = account->status.budget.adjacency; own != adjacency)
+  if (const Adjacency own = account->status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
                     "give --adjacency {}, or use a data set of its own",
-                    dataset, name(own), name(adjacency), name(own)));
+                    dataset, name(own), name(plan.adjacency), name(own)));
   if (plan.model_based && !account->status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "

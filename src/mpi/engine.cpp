@@ -25,10 +25,12 @@ class MpiSums final : public RowSums {
   const BoundedRows& here() const override { return rows_; }
   std::size_t rows() const override { return all_; }
 
-  Result<PrivateSum> sum(const SumQuery& query) override {
+  bool alone() const override { return ranks() == 1; }
+
+  Result<PrivateSum> sum(const SumQuery& query, Adjacency adjacency) override {
     wire::v1::RankCommand command;
     *command.mutable_sum() = to_wire(query);
-    return together(command, [&] { return joint_sum(query, rows_); });
+    return together(command, [&] { return joint_sum(query, rows_, adjacency); });
   }
   Result<PrivateCounts> counts(const NormExceedance& query) override {
     wire::v1::RankCommand command;

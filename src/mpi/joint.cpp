@@ -57,7 +57,7 @@ Status agree(const Error* error, std::size_t entries) {
 }
 
 template <class T, class Entries>
-Status agree(const Result<T>& mine, const Entries& entries) {
+Status agree(Result<T>& mine, const Entries& entries) {
   return mine ? agree(nullptr, entries(*mine)) : agree(&mine.error(), 0);
 }
 
@@ -130,8 +130,8 @@ Result<OwnShare> joint_pairs(const wire::v1::RankPairs& message, Observer& obser
       attempt([&] { return bound_pairs(pairs_from(message), own_share(), run_options(message), observer); }));
 }
 
-Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows) {
-  auto sum = attempt([&] { return exact_sum(query, rows); });
+Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
+  auto sum = attempt([&] { return exact_sum(query, rows, adjacency); });
   EIGENVEIL_TRY(agree(sum, [](const PrivateSum& own) { return own.values.size(); }));
   add_to_rank_0(sum->values.data(), sum->values.size());
   return sum;
@@ -145,10 +145,10 @@ Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRow
 }
 
 Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows& rows) {
-  auto cells = attempt([&] { return exact_cells(query, rows); });
-  EIGENVEIL_TRY(agree(cells, [](const FilteredCells& own) { return own.sums.size(); }));
-  add_to_rank_0(cells->above.values.data(), cells->above.values.size());
-  add_to_rank_0(cells->sums.data(), cells->sums.size());
+  auto cells = attempt([&] { return FilteredCells::sweep(query, rows); });
+  EIGENVEIL_TRY(agree(cells, [](FilteredCells& own) { return own.sums().size(); }));
+  add_to_rank_0(cells->counts().data(), cells->counts().size());
+  add_to_rank_0(cells->sums().data(), cells->sums().size());
   return cells;
 }
 

@@ -17,7 +17,7 @@ Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observe
 
 Result<OwnShare> joint_pairs(const wire::v1::RankPairs& message, Observer& observer);
 
-Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows);
+Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
 Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRows& rows);
 Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows& rows);
 Status joint_recenter(const Recentring& to, BoundedRows& rows);

@@ -21,33 +21,37 @@ class RecordingOracle final : public Oracle {
   bool complete() const override { return oracle_.complete(); }
   Status recenter(const Vector& mean, RowBound radius) override { return oracle_.recenter(mean, radius); }
   Status remap(const LinearMap& M, RowBound radius) override { return oracle_.remap(M, radius); }
-  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override {
-    noise.push_back({label, noise_of(query, mu) / rows_, false});
-    return oracle_.ask(label, query, mu);
+  const PrivacyPlan& plan() const override { return oracle_.plan(); }
+  Result<Answer> ask(const std::string& label, const SumQuery& query) override {
+    return recorded(label, oracle_.ask(label, query), rows_);
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
-                                              std::int64_t target, double epsilon) override {
-    record_search(label, epsilon);
-    return oracle_.first_at_most(label, query, target, epsilon);
+                                              std::int64_t target) override {
+    record_search(label);
+    return oracle_.first_at_most(label, query, target);
   }
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
-                                      std::int64_t target, double epsilon, double mu) override {
-    record_search(search, epsilon);
-    auto answer = oracle_.ask_filtered(search, product, query, target, epsilon, mu);
-    if (answer) noise.push_back({product, noise_of(query, *answer->chosen, mu) / rows_, false});
+                                      std::int64_t target) override {
+    record_search(search);
+    auto answer = oracle_.ask_filtered(search, product, query, target);
+    if (answer) noise.push_back({product, answer->product.deviation() / rows_, false});
     return answer;
   }
-  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override {
-    const double assumed = assumed_sensitivity(query, shape().lattice).value() * unit(query, shape().lattice);
-    noise.push_back({label, assumed / (std::sqrt(2.0) * mu), false});
-    return oracle_.ask_model(label, query, mu);
+  Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
+    return recorded(label, oracle_.ask_model(label, query), 1);
   }
 
   std::vector<AnswerNoise> noise;
 
  private:
+  Result<Answer> recorded(const std::string& label, Result<Answer> answer, double rows) {
+    if (answer) noise.push_back({label, answer->deviation() / rows, false});
+    return answer;
+  }
   // Two Laplace variables of scale 2 / epsilon: deviation 4 / epsilon
-  void record_search(const std::string& label, double epsilon) { noise.push_back({label, 4 / epsilon, true}); }
+  void record_search(const std::string& label) {
+    if (const auto epsilon = planned_epsilon(plan(), label)) noise.push_back({label, 4 / *epsilon, true});
+  }
   Oracle& oracle_;
   double rows_;
 };
@@ -66,8 +70,8 @@ std::size_t sample_rows(std::size_t rows, std::size_t columns) {
   return std::min(rows, wanted);
 }
 
-LocalOracle oracle_on(const BoundedRows& rows, Adjacency adjacency, const PrivacyPlan& plan) {
-  return {rows, adjacency, reserve_without_ledger(plan), SecureRandom::insecure(1)};
+LocalOracle oracle_on(const BoundedRows& rows, const PrivacyPlan& plan) {
+  return {rows, reserve_without_ledger(plan), SecureRandom::insecure(1)};
 }
 
 }  // namespace
@@ -78,11 +82,10 @@ double sin_squared(const Matrix& V, const Matrix& Q) {
 }
 
 PrivacyPlan scaled_plan(PrivacyPlan plan, double factor) {
-  constexpr double kMostSearch = 1000;  // more would be no noise at all
   for (PrivacyEvent& event : plan.events) {
     if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu *= factor;
     if (auto* pure = std::get_if<PureEvent>(&event.mechanism))
-      pure->epsilon = std::min(kMostSearch, pure->epsilon * factor);
+      pure->epsilon = std::min(tag::PureEpsilon::kMost, pure->epsilon * factor);  // more would be no noise at all
   }
   return plan;
 }
@@ -124,8 +127,8 @@ Result<double> Sample::fewness(const PcaProgram& program) const {
   const PrivacyPlan silent =
       scaled_plan(plan_power(Adjacency::kReplaceOne, program.options, program.power), 1e9);  // as good as no noise
   const auto error = [&](const BoundedRows& rows, const Eigenbasis& basis) -> Result<double> {
-    LocalOracle oracle = oracle_on(rows, Adjacency::kReplaceOne, silent);
-    const auto done = fit_power(oracle, silent, program.options, program.power);
+    LocalOracle oracle = oracle_on(rows, silent);
+    const auto done = fit_power(oracle, program.options, program.power);
     if (!done) return done.error();
     return sin_squared(basis.top(), done->components);
   };
@@ -160,10 +163,10 @@ Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, 
   Forecast result{program, 0, 0, 0, sums_bytes(program, columns, sample.draws().front().rows.threads()), {}};
   const auto runs = static_cast<double>(sample.draws().size());
   for (const Sample::Draw& draw : sample.draws()) {
-    LocalOracle local = oracle_on(draw.rows, budget.adjacency, scaled);
+    LocalOracle local = oracle_on(draw.rows, scaled);
     RecordingOracle oracle(local, m);
     const auto begin = std::chrono::steady_clock::now();
-    const auto done = fit(program, budget, oracle, scaled);
+    const auto done = fit(program, budget, oracle);
     if (!done) return done.error();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const Matrix truth = draw.basis.top();
@@ -195,8 +198,8 @@ Result<double> forecast_covariance_here(const Sample& sample, const CovariancePr
   double error = 0;
   for (const Sample::Draw& draw : sample.draws()) {
     const Matrix truth = draw.basis.covariance(sample.model().spectrum);
-    LocalOracle oracle = oracle_on(draw.rows, budget.adjacency, scaled);
-    const auto done = fit(program, budget, oracle, scaled);
+    LocalOracle oracle = oracle_on(draw.rows, scaled);
+    const auto done = fit(program, budget, oracle);
     if (!done) return done.error();
     error += (done->dense() - truth).norm() / truth.norm() / static_cast<double>(sample.draws().size());
   }

@@ -118,13 +118,14 @@ Result<GepSample> GepSample::draw(const GepModel& model, int threads, std::uint6
   auto bounded = BoundedRows::read(source, ColumnMap::identity(names), options);
   if (!bounded) return bounded.error();
   GepSample sample(model, *std::move(bounded));
-  // Without noise: exactly where d^2 fits, by more rounds of the flow where it does not.
+  // With hardly any noise: exactly where d^2 fits, by more rounds of the flow where it does not.
   const GepNoise noise = model.columns <= 2000 ? GepNoise::kOnce : GepNoise::kEachStep;
   PrivacyPlan plan = model.task == GepTask::kCca
                          ? plan_cca(Adjacency::kReplaceOne, {options_for(model, noise), model.x_columns})
                          : plan_classes(Adjacency::kReplaceOne, class_options(model, noise));
-  for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{std::numeric_limits<double>::infinity()};
-  auto truth = sample.fit(noise, plan, Adjacency::kReplaceOne, seed);
+  constexpr double kHardlyAnyNoise = 0x1p50;  // a millionth of a millionth of what a row adds
+  for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{kHardlyAnyNoise};
+  auto truth = sample.fit(noise, plan, seed);
   if (!truth) return truth.error();
   sample.truth_ = *std::move(truth);
   return sample;
@@ -137,15 +138,14 @@ Result<PrivacyPlan> GepSample::plan(GepNoise noise, const Budget& budget) const 
   return calibrate(shape, budget.epsilon, budget.delta, budget.accounting);
 }
 
-Result<std::vector<Matrix>> GepSample::fit(GepNoise noise, const PrivacyPlan& plan, Adjacency adjacency,
-                                           std::uint64_t seed) const {
-  LocalOracle oracle(rows_, adjacency, reserve_without_ledger(plan), SecureRandom::insecure(seed));
+Result<std::vector<Matrix>> GepSample::fit(GepNoise noise, const PrivacyPlan& plan, std::uint64_t seed) const {
+  LocalOracle oracle(rows_, reserve_without_ledger(plan), SecureRandom::insecure(seed));
   if (model_.task == GepTask::kCca) {
-    const auto found = fit_cca(oracle, plan, {options_for(model_, noise), model_.x_columns});
+    const auto found = fit_cca(oracle, {options_for(model_, noise), model_.x_columns});
     if (!found) return found.error();
     return std::vector<Matrix>{orthonormal(found->x_weights), orthonormal(found->y_weights)};
   }
-  const auto found = fit_classes(oracle, plan, class_options(model_, noise));
+  const auto found = fit_classes(oracle, class_options(model_, noise));
   if (!found) return found.error();
   return std::vector<Matrix>{orthonormal(found->solution.vectors)};
 }
@@ -158,17 +158,18 @@ Result<GepForecast> GepSample::forecast(GepNoise noise, const Budget& budget, st
   GepForecast result{0, 0, {}};
   const auto begin = std::chrono::steady_clock::now();
   for (int run = 0; run < kRuns; ++run) {
-    const auto found = fit(noise, scaled, budget.adjacency, static_cast<std::uint64_t>(run));
+    const auto found = fit(noise, scaled, static_cast<std::uint64_t>(run));
     // No class above its noise: nothing was learnt.
     result.error += (found ? distance(truth_, *found) : 1.0) / kRuns;
   }
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kRuns * std::max(1.0, factor);
-  const LocalOracle facts(rows_, budget.adjacency, reserve_without_ledger(scaled), SecureRandom::insecure(0));
   for (const PrivacyEvent& event : calibrated->events) {
     const auto query = query_of(event.label, model_);
     if (!query) return query.error();
-    result.noise.push_back({event.label, facts.noise_of(*query, mu_of(event)) / static_cast<double>(rows), false});
+    const PrivateSum sum = empty_sum(*query, rows_.columns(), rows_.lattice(), budget.adjacency);
+    const Mu mu = std::get<GaussianEvent>(event.mechanism).mu;
+    result.noise.push_back({event.label, deviation_of(sum, mu) / static_cast<double>(rows), false});
   }
   return result;
 }

@@ -63,7 +63,7 @@ double delta_from_log(double log_delta) {
 
 Result<double> epsilon_tight(const std::vector<PrivacyEvent>& events, const Summary& summary, Delta delta) {
   if (events.empty()) return 0.0;
-  if (summary.mu == kInfinity) return kInfinity;
+  if (summary.mu > tag::Mu::kMost) return kInfinity;
   if (summary.gaussian_only) return gaussian_epsilon(summary.mu, delta);
   // 2^-41: what the discrete noise of Gaussian answers may cost beyond the continuous curve (discrete.proof.md).
   return pld_epsilon(events, std::log(delta.value())) + (summary.mu > 0 ? 0x1p-41 : 0);
@@ -71,7 +71,7 @@ Result<double> epsilon_tight(const std::vector<PrivacyEvent>& events, const Summ
 
 Result<double> delta_tight(const std::vector<PrivacyEvent>& events, const Summary& summary, double epsilon) {
   if (events.empty()) return 0.0;
-  if (summary.mu == kInfinity) return 1.0;
+  if (summary.mu > tag::Mu::kMost) return 1.0;
   if (summary.gaussian_only) {
     // The logarithm of a Gaussian's delta is finite in exact arithmetic.
     const double log_delta = gaussian_log_delta(summary.mu, epsilon);

@@ -13,12 +13,20 @@ namespace {
 constexpr double kNearEnough = 0.9995;  // of the budget
 constexpr double kAim = 0.99975;        // where interpolation aims, between that and the budget
 
+/// What lies beyond the range of a number of an event stays at its end.
+template <class Tag>
+double within(double value) {
+  return std::clamp(value, Tag::kLeast, Tag::kMost);
+}
+
 struct Scaler {
   double s;
-  Mechanism operator()(const GaussianEvent& event) const { return GaussianEvent{event.mu * s}; }
-  Mechanism operator()(const PureEvent& event) const { return PureEvent{event.epsilon * s}; }
+  Mechanism operator()(const GaussianEvent& event) const { return GaussianEvent{within<tag::Mu>(event.mu * s)}; }
+  Mechanism operator()(const PureEvent& event) const {
+    return PureEvent{within<tag::PureEpsilon>(event.epsilon * s)};
+  }
   Mechanism operator()(const PoissonGaussianEvent& event) const {
-    return PoissonGaussianEvent{event.q, event.sigma / s};
+    return PoissonGaussianEvent{event.q, within<tag::NoiseMultiplier>(event.sigma / s)};
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/privacy/samplers.hpp"
@@ -102,9 +103,11 @@ std::uint64_t share_of(std::uint64_t sigma, std::size_t shares) {
 
 }  // namespace
 
-Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double mu) {
-  if (!(mu > 0) || !std::isfinite(mu) || !(sensitivity.value() > 0))
-    return internal_error(fmt::format("no noise scale for sensitivity {} and mu {}", sensitivity.value(), mu));
+Sensitivity::Sensitivity(double value) : value_(value) {
+  if (!(value > 0 && std::isfinite(value))) throw std::domain_error(fmt::format("{} is no sensitivity", value));
+}
+
+Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, Mu mu) {
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
   const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
   // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
@@ -115,15 +118,13 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, double 
     return usage_error(
         fmt::format("this budget needs noise of 2^{:.1f} lattice units (mu = {:.3g}), which is outside what Eigenveil "
                     "draws exactly (2^40 to 2^74); ask for a larger epsilon or fewer rounds",
-                    std::log2(off), mu));
+                    std::log2(off), mu.value()));
   return NoiseScale{shift, coarse, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
 }
 
-Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Sensitivity sensitivity, double mu, std::size_t shares,
-                                              SecureRandom& random) {
+Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Mu mu, std::size_t shares, SecureRandom& random) {
   if (shares < 1 || shares > 4096) return internal_error("noise is shared by 1 to 4096 holders");
-  if (std::isinf(mu)) return NoisySum(std::move(sum), 0);
-  auto noise = noise_for(sensitivity, mu);
+  auto noise = noise_for(sum.moved, mu);
   if (!noise) return noise.error();
   noise->sigma = share_of(noise->sigma, shares);
   noise->sigma_off = share_of(noise->sigma_off, shares);
@@ -131,15 +132,14 @@ Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Sensitivity sensit
   return NoisySum(std::move(sum), noise->shift);
 }
 
-Released<Matrix> GaussianMechanism::to_matrix(const NoisySum& noisy, double unit) {
-  return Released<Matrix>(scaled(noisy.sum_, std::ldexp(unit, -noisy.shift_)));
+Released<Matrix> GaussianMechanism::to_matrix(const NoisySum& noisy, double scale) {
+  return Released<Matrix>(scaled(noisy.sum_, std::ldexp(scale * noisy.sum_.unit, -noisy.shift_)));
 }
 
-Result<Released<Matrix>> GaussianMechanism::release(PrivateSum sum, Sensitivity sensitivity, double mu, double unit,
-                                                    SecureRandom& random) {
-  const auto noisy = add_noise(std::move(sum), sensitivity, mu, 1, random);
+Result<Released<Matrix>> GaussianMechanism::release(PrivateSum sum, Mu mu, SecureRandom& random) {
+  const auto noisy = add_noise(std::move(sum), mu, 1, random);
   if (!noisy) return noisy.error();
-  return to_matrix(*noisy, unit);
+  return to_matrix(*noisy);
 }
 
 }  // namespace eigenveil

@@ -237,7 +237,7 @@ Masses discretise_pure(const PureEvent& event, const Grid& grid) {
   out.mass.assign(static_cast<std::size_t>(high - low) + 2, 0.0);
   out.log_scale = cumulant_of(event, grid.theta);
   out.log_infinite = -kInfinity;
-  for (const double loss : {-event.epsilon, event.epsilon}) {
+  for (const double loss : {-event.epsilon.value(), event.epsilon.value()}) {
     const double foot = loss < 0 ? low : high;
     const double up =
         std::abs(loss / grid.step - foot) < 1e-9 ? 0 : std::expm1(foot * grid.step - loss) / std::expm1(-grid.step);
@@ -260,7 +260,7 @@ double cumulant(const Mechanism& mechanism, Direction direction, double theta, d
 
 double squared_scale(const Mechanism& mechanism, Direction direction) {
   if (const auto* pure = std::get_if<PureEvent>(&mechanism)) {
-    const double shortest = std::min(pure->epsilon, 1.0);
+    const double shortest = std::min(pure->epsilon.value(), 1.0);
     return shortest * shortest;
   }
   if (const auto* gaussian = std::get_if<GaussianEvent>(&mechanism))

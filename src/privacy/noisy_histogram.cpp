@@ -7,10 +7,9 @@
 namespace eigenveil {
 
 Result<Released<std::vector<std::int64_t>>> NoisyHistogram::release(const PrivateCounts& above, Adjacency adjacency,
-                                                                    double epsilon, SecureRandom& random) {
+                                                                    PureEpsilon epsilon, SecureRandom& random) {
   std::vector<std::int64_t> cells = above.values;
   for (std::size_t j = 0; j + 1 < cells.size(); ++j) cells[j] -= cells[j + 1];
-  if (std::isinf(epsilon)) return Released<std::vector<std::int64_t>>(std::move(cells));
   EIGENVEIL_TRY(SparseVector::check(epsilon));
   // scale = moved / epsilon, with epsilon rounded down to a multiple of 2^-40
   const std::uint64_t moved = adjacency == Adjacency::kReplaceOne ? 2 : 1;

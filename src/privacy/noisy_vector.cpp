@@ -20,7 +20,7 @@ Int128 squared_norm(const std::vector<Int128>& u) {
 
 }  // namespace
 
-Status NoisyVector::check(double clip, double multiplier, std::size_t entries, long long answers) {
+Status NoisyVector::check(double clip, std::size_t entries, long long answers) {
   if (!(clip >= 1e-100 && clip <= 1e100))
     return usage_error(fmt::format("--clip must be finite and positive (1e-100 to 1e100), but is {}", clip));
   if (entries == 0) return internal_error("a vector without entries has no noise");
@@ -29,10 +29,7 @@ Status NoisyVector::check(double clip, double multiplier, std::size_t entries, l
         fmt::format("{} steps of {} parameters are more noisy numbers than the accounting covers (2^31); take fewer "
                     "steps or train fewer parameters",
                     answers, entries));
-  if (multiplier == 0) return {};
-  if (!(multiplier > 0)) return internal_error(fmt::format("no noise multiplier: {}", multiplier));
-  const auto noise = GaussianMechanism::noise_for(sensitivity(), 1 / multiplier);
-  return noise ? Status() : Status(noise.error());
+  return {};
 }
 
 Result<PrivateSum> NoisyVector::on_lattice(std::span<const double> v, double clip) {
@@ -45,7 +42,7 @@ Result<PrivateSum> NoisyVector::on_lattice(std::span<const double> v, double cli
                       i + 1, v.size(), v[i]));
     largest = std::max(largest, std::fabs(v[i]));
   }
-  PrivateSum sum{PrivateSum::Layout::kPlain, v.size(), 1, std::vector<Int128>(v.size())};
+  PrivateSum sum{PrivateSum::Layout::kPlain, v.size(), 1, sensitivity(), unit(clip), std::vector<Int128>(v.size())};
   if (largest == 0) return sum;
 
   // ||v|| = largest * s with s in [1, sqrt(entries)]: neither overflows nor underflows
@@ -64,11 +61,11 @@ Result<PrivateSum> NoisyVector::on_lattice(std::span<const double> v, double cli
   return sum;
 }
 
-Result<Released<Matrix>> NoisyVector::release(std::span<const double> v, double clip, double multiplier,
+Result<Released<Matrix>> NoisyVector::release(std::span<const double> v, double clip, NoiseMultiplier multiplier,
                                               SecureRandom& random) {
   auto sum = on_lattice(v, clip);
   if (!sum) return sum.error();
-  return GaussianMechanism::release(*std::move(sum), sensitivity(), 1 / multiplier, unit(clip), random);
+  return GaussianMechanism::release(*std::move(sum), 1 / multiplier, random);
 }
 
 }  // namespace eigenveil

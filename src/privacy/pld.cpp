@@ -36,10 +36,10 @@ class Merger {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
       mu_ = std::hypot(mu_, gaussian->mu * std::sqrt(count)) * (1 + 4e-16);
     } else if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) {
-      pure_[up(pure->epsilon, ladder)] += count;
+      pure_[std::min(tag::PureEpsilon::kMost, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
-      poisson_[{std::min(1.0, up(q, ladder)), 1 / up(1 / sigma, ladder)}] += count;
+      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] += count;
     }
   }
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }

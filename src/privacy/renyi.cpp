@@ -33,7 +33,7 @@ double log_expm1(double x) { return x > 1 ? x + std::log1p(-std::exp(-x)) : std:
 double renyi(const PoissonGaussianEvent& event, int alpha) {
   if (event.q <= 0) return 0;
   if (event.q >= 1) return renyi(GaussianEvent{1 / event.sigma}, alpha);
-  const double q = std::max(event.q, 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
+  const double q = std::max(event.q.value(), 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
   const double sigma = event.sigma;
   std::vector<double> log_terms;
   long double log_binomial = std::log(static_cast<long double>(alpha));

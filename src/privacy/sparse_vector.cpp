@@ -16,23 +16,20 @@ std::uint64_t inverse_scale(double epsilon) { return static_cast<std::uint64_t>(
 
 }  // namespace
 
-Status SparseVector::check(double epsilon) {
-  if (!(epsilon >= 0x1p-30)) return usage_error(fmt::format("a sparse-vector epsilon of {} is too small", epsilon));
-  if (epsilon > 1000) return usage_error(fmt::format("a sparse-vector epsilon of {} is too large", epsilon));
+Status SparseVector::check(PureEpsilon epsilon) {
+  if (epsilon < 0x1p-30) return usage_error(fmt::format("a sparse-vector epsilon of {} is too small", epsilon.value()));
   return {};
 }
 
 Result<Released<std::size_t>> SparseVector::first_at_most(const PrivateCounts& counts, std::int64_t target,
-                                                          double epsilon, SecureRandom& random) {
+                                                          PureEpsilon epsilon, SecureRandom& random) {
   if (counts.values.empty()) return internal_error("the sparse vector needs at least one count");
   const std::size_t last = counts.values.size() - 1;
-  const bool noisy = !std::isinf(epsilon);
-  if (noisy) EIGENVEIL_TRY(check(epsilon));
-  const DiscreteLaplace draw(kDenominator, noisy ? inverse_scale(epsilon) : 1);
-  const auto noise = [&] { return noisy ? draw(random) : 0; };
-  const std::int64_t noisy_target = target + noise();
+  EIGENVEIL_TRY(check(epsilon));
+  const DiscreteLaplace draw(kDenominator, inverse_scale(epsilon));
+  const std::int64_t noisy_target = target + draw(random);
   for (std::size_t j = 0; j < last; ++j)
-    if (counts.values[j] + noise() <= noisy_target) return Released<std::size_t>(j);
+    if (counts.values[j] + draw(random) <= noisy_target) return Released<std::size_t>(j);
   return Released<std::size_t>(last);
 }
 

@@ -7,12 +7,17 @@
 namespace eigenveil {
 
 Result<PrivateSum> ClippedBatch::exact(const Batch& batch) const {
-  const Vector v = function_(batch);
+  const auto most = static_cast<Eigen::Index>(kLargestBatch);
+  const bool large = batch.rows.rows() > most;
+  const auto first = [&] {
+    Batch part{batch.rows.topRows(most), batch.classes};
+    if (!part.classes.empty()) part.classes.resize(kLargestBatch);
+    return part;
+  };
+  const Vector v = large ? function_(first()) : function_(batch);
   return NoisyVector::on_lattice({v.data(), static_cast<std::size_t>(v.size())}, clip_);
 }
 
 Sensitivity ClippedBatch::sensitivity() const { return NoisyVector::sensitivity(); }
-
-double ClippedBatch::unit() const { return NoisyVector::unit(clip_); }
 
 }  // namespace eigenveil

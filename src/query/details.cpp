@@ -6,9 +6,9 @@
 
 namespace eigenveil {
 
-Status check_directions(const Directions& X, const BoundedRows& rows) {
-  if (X.rows() == rows.columns()) return {};
-  return internal_error(fmt::format("directions have {} rows but the data has {} columns", X.rows(), rows.columns()));
+Status check_directions(const Directions& X, std::size_t columns) {
+  if (X.rows() == columns) return {};
+  return internal_error(fmt::format("directions have {} rows but the data has {} columns", X.rows(), columns));
 }
 
 Status check_grid(const std::vector<double>& grid) {

@@ -4,7 +4,7 @@
 
 namespace eigenveil {
 
-Status check_directions(const Directions& X, const BoundedRows& rows);
+Status check_directions(const Directions& X, std::size_t columns);
 Status check_grid(const std::vector<double>& grid);
 
 /// counts[j] = number of rows above grid point j: a row in cell c is above exactly the points before c.

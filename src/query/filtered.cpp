@@ -32,16 +32,27 @@ std::int64_t weight(std::int64_t theta, std::int64_t edge, FilterMode mode) {
   return mode == FilterMode::kDrop ? 0 : theta * kFilteredParts / edge;
 }
 
+// How far one row can move the sum, in its units, rounded up.
+Sensitivity filtered_sensitivity(const FilteredApply& query, std::size_t chosen, const Lattice& lattice,
+                                 Adjacency adjacency) {
+  const auto L = static_cast<double>(lattice.norm_bound());
+  const auto k = static_cast<double>(query.X.columns());
+  const auto theta = static_cast<double>(edges(query, lattice)[chosen]);
+  if (adjacency == Adjacency::kAddRemoveOne) return Sensitivity(theta * kFilteredParts);
+  const double wide = std::min(std::sqrt(2.0), std::sqrt(k)) * L * L * query.X.norm_factor() + 2 * L * std::sqrt(k);
+  return Sensitivity(round_up(std::min(2 * theta, wide)) * kFilteredParts);
+}
+
 }  // namespace
 
-Status validate(const FilteredApply& query, const BoundedRows& rows) {
-  EIGENVEIL_TRY(check_directions(query.X, rows));
+Status validate(const FilteredApply& query, const RowsFacts& rows) {
+  EIGENVEIL_TRY(check_directions(query.X, rows.columns));
   EIGENVEIL_TRY(check_grid(query.grid));
-  if (edges(query, rows.lattice()).front() < 1) return internal_error("the first threshold is below one lattice step");
+  if (edges(query, rows.lattice).front() < 1) return internal_error("the first threshold is below one lattice step");
   return {};
 }
 
-Result<FilteredCells> exact_cells(const FilteredApply& query, const BoundedRows& rows) {
+Result<FilteredCells> FilteredCells::sweep(const FilteredApply& query, const BoundedRows& rows) {
   const std::vector<std::int64_t> edge = edges(query, rows.lattice());
   const std::size_t k = query.X.columns();
   const double largest = static_cast<double>(rows.lattice().norm_bound()) * query.X.norm_factor();
@@ -60,31 +71,26 @@ Result<FilteredCells> exact_cells(const FilteredApply& query, const BoundedRows&
     }
   });
   if (!cells) return cells.error();
-  return FilteredCells{counts_above(cells->counts), std::move(cells->sums)};
+  return FilteredCells(query, rows.lattice(), counts_above(cells->counts), std::move(cells->sums));
 }
 
-double filtered_unit(const Lattice& lattice) { return lattice.unit() * lattice.unit() / kFilteredParts; }
-
-PrivateSum filtered_sum(const FilteredCells& cells, const FilteredApply& query, const Lattice& lattice,
-                        std::size_t chosen) {
-  const std::vector<std::int64_t> edge = edges(query, lattice);
-  const std::size_t size = cells.sums.size() / edge.size();
-  PrivateSum sum{PrivateSum::Layout::kPlain, query.X.rows(), query.X.columns(), std::vector<Int128>(size)};
+PrivateSum FilteredCells::sum(std::size_t chosen, Adjacency adjacency) const {
+  const std::vector<std::int64_t> edge = edges(query_, lattice_);
+  PrivateSum sum = empty_sum(query_, chosen, lattice_, adjacency);
+  const std::size_t size = sum.entries();
+  sum.values.resize(size);
   for (std::size_t c = 0; c < edge.size(); ++c) {
-    const std::int64_t w = weight(edge[chosen], edge[c], query.mode);
+    const std::int64_t w = weight(edge[chosen], edge[c], query_.mode);
     if (w == 0) continue;
-    for (std::size_t i = 0; i < size; ++i) sum.values[i] += w * cells.sums[c * size + i];
+    for (std::size_t i = 0; i < size; ++i) sum.values[i] += w * sums_[c * size + i];
   }
   return sum;
 }
 
-Sensitivity sensitivity(const FilteredApply& query, std::size_t chosen, const Lattice& lattice, Adjacency adjacency) {
-  const auto L = static_cast<double>(lattice.norm_bound());
-  const auto k = static_cast<double>(query.X.columns());
-  const auto theta = static_cast<double>(edges(query, lattice)[chosen]);
-  if (adjacency == Adjacency::kAddRemoveOne) return Sensitivity(theta * kFilteredParts);
-  const double wide = std::min(std::sqrt(2.0), std::sqrt(k)) * L * L * query.X.norm_factor() + 2 * L * std::sqrt(k);
-  return Sensitivity(round_up(std::min(2 * theta, wide)) * kFilteredParts);
+PrivateSum empty_sum(const FilteredApply& query, std::size_t chosen, const Lattice& lattice, Adjacency adjacency) {
+  const double unit = lattice.unit() * lattice.unit() / kFilteredParts;
+  return {PrivateSum::Layout::kPlain, query.X.rows(), query.X.columns(),
+          filtered_sensitivity(query, chosen, lattice, adjacency), unit, {}};
 }
 
 std::size_t sweep_bytes(std::size_t columns, std::size_t k, std::size_t grid, int threads) {

@@ -2,37 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "eigenveil/privacy/poisson_sample.hpp"
 
 namespace eigenveil {
 
-double Oracle::noise_of(const SumQuery& query, double mu) const {
-  const RowsShape facts = shape();
-  const auto noise = GaussianMechanism::noise_for(sensitivity(query, facts.lattice, facts.adjacency), mu);
-  if (!noise) return 0;  // mu = infinity, or a noise that `ask` will refuse in words
-  return facts.noise_factor * (symmetric(query) ? noise->deviation_off() : noise->deviation()) *
-         unit(query, facts.lattice);
+Result<Answer> Oracle::ask_model(const std::string& label, const ModelQuery& /*query*/) {
+  return usage_error(
+      fmt::format("'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
 }
 
-double Oracle::noise_of(const FilteredApply& query, std::size_t chosen, double mu) const {
-  const RowsShape facts = shape();
-  const auto noise = GaussianMechanism::noise_for(sensitivity(query, chosen, facts.lattice, facts.adjacency), mu);
-  if (!noise) return 0;
-  return facts.noise_factor * noise->deviation() * filtered_unit(facts.lattice);
-}
-
-Result<Released<Matrix>> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/, double /*q*/,
-                                           double /*sigma*/) {
+Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/) {
   return usage_error(
       fmt::format("'{}' needs whole batches in one place; this engine gives sums over rows only", label));
 }
 
-LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, Adjacency adjacency, std::unique_ptr<Reservation> reservation,
-                         SecureRandom random)
+Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& label) {
+  for (const PrivacyEvent& event : plan.events)
+    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism); pure != nullptr && event.label == label)
+      return pure->epsilon;
+  return internal_error(fmt::format("the plan has no search '{}'", label));
+}
+
+LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, std::unique_ptr<Reservation> reservation, SecureRandom random)
     : sums_(std::move(sums)),
-      adjacency_(adjacency),
       reservation_(std::move(reservation)),
       meter_(reservation_->plan()),
       random_(std::move(random)) {}
@@ -42,75 +36,83 @@ LocalOracle::~LocalOracle() {
 }
 
 RowsShape LocalOracle::shape() const {
-  RowsShape shape{sums_->here().columns(), std::nullopt, sums_->here().lattice(), adjacency_};
-  if (adjacency_ == Adjacency::kReplaceOne) shape.rows = sums_->rows();
+  RowsShape shape{sums_->here().columns(), std::nullopt, lattice(), adjacency()};
+  if (adjacency() == Adjacency::kReplaceOne) shape.rows = sums_->rows();
   return shape;
 }
 
 // The ledger knows that answers begin before the first one is computed.
-Status LocalOracle::admit(const std::string& label, const Mechanism& asked) {
-  EIGENVEIL_TRY(meter_.admit(label, asked));
+Status LocalOracle::begin() {
   if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
   answering_ = true;
   return {};
 }
 
-Result<Released<Matrix>> LocalOracle::ask(const std::string& label, const SumQuery& query, double mu) {
-  EIGENVEIL_TRY(validate(query, sums_->here(), adjacency_));
-  const Sensitivity moved = sensitivity(query, lattice(), adjacency_);
-  if (!std::isinf(mu))
-    if (const auto noise = GaussianMechanism::noise_for(moved, mu); !noise) return noise.error();
-  EIGENVEIL_TRY(admit(label, GaussianEvent{mu}));
-  auto sum = sums_->sum(query);
+Result<Answer> LocalOracle::release(PrivateSum sum, Mu mu) {
+  const double deviation = deviation_of(sum, mu);
+  auto released = GaussianMechanism::release(std::move(sum), mu, random_);
+  if (!released) return released.error();
+  return Answer(*std::move(released), deviation);
+}
+
+Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query) {
+  EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
+  const auto mu = meter_.gaussian(label);
+  if (!mu) return mu.error();
+  if (const auto noise = GaussianMechanism::noise_for(sensitivity(query, lattice(), adjacency()), *mu); !noise)
+    return noise.error();
+  EIGENVEIL_TRY(begin());
+  auto sum = sums_->sum(query, adjacency());
   if (!sum) return sum.error();
-  return GaussianMechanism::release(*std::move(sum), moved, mu, unit(query, lattice()), random_);
+  return release(*std::move(sum), *mu);
 }
 
 Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,
-                                                         std::int64_t target, double epsilon) {
-  EIGENVEIL_TRY(validate(query, sums_->here()));
-  if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
-  EIGENVEIL_TRY(admit(label, PureEvent{epsilon}));
+                                                         std::int64_t target) {
+  EIGENVEIL_TRY(validate(query, sums_->here().facts()));
+  const auto epsilon = meter_.pure(label);
+  if (!epsilon) return epsilon.error();
+  EIGENVEIL_TRY(SparseVector::check(*epsilon));
+  EIGENVEIL_TRY(begin());
   const auto counts = sums_->counts(query);
   if (!counts) return counts.error();
-  return SparseVector::first_at_most(*counts, target, epsilon, random_);
+  return SparseVector::first_at_most(*counts, target, *epsilon, random_);
 }
 
 Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, const std::string& product,
-                                                 const FilteredApply& query, std::int64_t target, double epsilon,
-                                                 double mu) {
-  EIGENVEIL_TRY(validate(query, sums_->here()));
+                                                 const FilteredApply& query, std::int64_t target) {
+  EIGENVEIL_TRY(validate(query, sums_->here().facts()));
+  const auto epsilon = meter_.pure(search);
+  if (!epsilon) return epsilon.error();
+  const auto mu = meter_.gaussian(product);
+  if (!mu) return mu.error();
   // Nothing that cannot be drawn is begun: the widest threshold needs the most noise.
-  const Sensitivity widest = sensitivity(query, query.grid.size() - 1, lattice(), adjacency_);
-  if (!std::isinf(mu))
-    if (const auto noise = GaussianMechanism::noise_for(widest, mu); !noise) return noise.error();
-  if (!std::isinf(epsilon)) EIGENVEIL_TRY(SparseVector::check(epsilon));
-  EIGENVEIL_TRY(admit(search, PureEvent{epsilon}));
-  EIGENVEIL_TRY(admit(product, GaussianEvent{mu}));
+  const PrivateSum widest = empty_sum(query, query.grid.size() - 1, lattice(), adjacency());
+  if (const auto noise = GaussianMechanism::noise_for(widest.moved, *mu); !noise) return noise.error();
+  EIGENVEIL_TRY(SparseVector::check(*epsilon));
+  EIGENVEIL_TRY(begin());
   const auto cells = sums_->cells(query);
   if (!cells) return cells.error();
-  auto chosen = SparseVector::first_at_most(cells->above, target, epsilon, random_);
+  auto chosen = SparseVector::first_at_most(cells->above(), target, *epsilon, random_);
   if (!chosen) return chosen.error();
-  auto sum = GaussianMechanism::release(filtered_sum(*cells, query, lattice(), **chosen),
-                                        sensitivity(query, **chosen, lattice(), adjacency_), mu,
-                                        filtered_unit(lattice()), random_);
+  auto sum = release(cells->sum(**chosen, adjacency()), *mu);
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
 }
 
-Result<Released<Matrix>> LocalOracle::ask_model(const std::string& label, const ModelQuery& query, double mu) {
-  if (!meter_.plan().model_based)
+Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery& query) {
+  if (!plan().model_based)
     return internal_error(fmt::format("'{}' rests on a model of the rows, and the plan does not say so", label));
-  EIGENVEIL_TRY(validate(query, sums_->here(), adjacency_));
-  const Sensitivity moved = assumed_sensitivity(query, lattice());
-  if (!std::isinf(mu))
-    if (const auto noise = GaussianMechanism::noise_for(moved, mu); !noise) return noise.error();
-  EIGENVEIL_TRY(admit(label, GaussianEvent{mu}));
-  auto sum = sums_->sum(sum_behind(query, lattice()));
+  EIGENVEIL_TRY(query.validate(sums_->here().columns(), adjacency()));
+  const auto mu = meter_.gaussian(label);
+  if (!mu) return mu.error();
+  if (const auto noise = GaussianMechanism::noise_for(query.assumed(lattice()), *mu); !noise) return noise.error();
+  EIGENVEIL_TRY(begin());
+  auto sum = sums_->sum(query.behind(lattice()), adjacency());
   if (!sum) return sum.error();
-  auto value = exact_value(query, *std::move(sum));
+  auto value = query.value(*std::move(sum), lattice());
   if (!value) return value.error();
-  return GaussianMechanism::release(*std::move(value), moved, mu, unit(query, lattice()), random_);
+  return release(*std::move(value), *mu);
 }
 
 // Rows in the features' units.
@@ -136,30 +138,29 @@ Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const 
   return batch;
 }
 
-Result<Released<Matrix>> LocalOracle::ask_batch(const std::string& label, const BatchQuery& query, double q,
-                                                double sigma) {
-  if (adjacency_ != Adjacency::kAddRemoveOne)
+// How many rows there are, and so how large a batch came out, decides nothing before the charge. Afterwards a query may
+// fail for a batch that is too large for it; the operator hears it, and what was charged stays charged.
+Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery& query) {
+  if (adjacency() != Adjacency::kAddRemoveOne)
     return usage_error(
         fmt::format("'{}' samples its rows, which hides one row more or less: say --adjacency "
                     "add-remove-one",
                     label));
-  if (sums_->rows() != sums_->here().rows()) return Oracle::ask_batch(label, query, q, sigma);
-  const auto sample = PoissonSample::of(q);
+  if (!sums_->alone()) return Oracle::ask_batch(label, query);
+  const auto planned = meter_.poisson(label);
+  if (!planned) return planned.error();
+  const auto sample = PoissonSample::of(planned->q);
   if (!sample) return sample.error();
-  if (q * static_cast<double>(sums_->rows()) > kLargestExpectedBatch)
-    return usage_error(
-        fmt::format("batches of more than {} rows are expected; lower --sample-rate {}", kLargestExpectedBatch, q));
-  if (sigma != 0)
-    if (const auto noise = GaussianMechanism::noise_for(query.sensitivity(), 1 / sigma); !noise) return noise.error();
-  EIGENVEIL_TRY(admit(label, PoissonGaussianEvent{q, sigma}));
+  const Mu mu = 1 / planned->sigma;
+  if (const auto noise = GaussianMechanism::noise_for(query.sensitivity(), mu); !noise) return noise.error();
+  EIGENVEIL_TRY(begin());
   std::vector<std::size_t> chosen;
   sample->draw(sums_->rows(), random_, chosen);
-  if (chosen.size() > kLargestBatch) return internal_error("a batch came out far larger than can happen");
   const auto batch = gather(chosen);
   if (!batch) return batch.error();
   auto value = query.exact(*batch);
   if (!value) return value.error();
-  return GaussianMechanism::release(*std::move(value), query.sensitivity(), 1 / sigma, query.unit(), random_);
+  return release(*std::move(value), mu);
 }
 
 Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }

@@ -21,15 +21,16 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 // A count of rows carries no lattice of its own; any integer works, and 1 is it.
 constexpr double kCountUnit = 1.0;
 
-Status check_classes(std::size_t classes, const BoundedRows& rows) {
+Status check_classes(std::size_t classes, const RowsFacts& rows) {
   if (classes == 0) return internal_error("a query needs at least one class");
-  if (classes > 1 && rows.classes().size() != rows.rows()) return internal_error("the rows have no classes");
+  if (classes > 1 && !rows.classes) return internal_error("the rows have no classes");
   return {};
 }
 
 // A length in lattice steps: floor, and never above what a projected row can reach (2 L).
 std::int64_t lattice_length(double length, const Lattice& lattice) {
   const double most = 2.0 * static_cast<double>(lattice.norm_bound());
+  if (!(length > 0)) return 0;  // NaN too
   return static_cast<std::int64_t>(std::clamp(std::floor(length / lattice.unit()), 0.0, most));
 }
 
@@ -137,15 +138,15 @@ double projected_sensitivity(const ProjectedGram& query, const Lattice& lattice,
 
 }  // namespace
 
-Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
+Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacency) {
   return std::visit(Overloaded{
                         [](const Gram&) { return Status(); },
                         [](const SquaredNorms&) { return Status(); },
-                        [&](const Apply& q) { return check_directions(q.X, rows); },
+                        [&](const Apply& q) { return check_directions(q.X, rows.columns); },
                         [&](const ProjectedGram& q) -> Status {
-                          if (lattice_length(q.radius, rows.lattice()) < 1)
+                          if (lattice_length(q.radius, rows.lattice) < 1)
                             return internal_error("the radius is below one lattice step");
-                          return check_directions(q.X, rows);
+                          return check_directions(q.X, rows.columns);
                         },
                         [&](const SoftmaxGradient& q) { return check_softmax(q, rows); },
                         [&](const ClassSums& q) { return check_classes(q.classes, rows); },
@@ -158,43 +159,55 @@ Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjace
                     query);
 }
 
-Status validate(const NormExceedance& query, const BoundedRows& rows) {
-  if (query.X) EIGENVEIL_TRY(check_directions(*query.X, rows));
+Status validate(const NormExceedance& query, const RowsFacts& rows) {
+  if (query.X) EIGENVEIL_TRY(check_directions(*query.X, rows.columns));
   return check_grid(query.grid);
 }
 
-Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
-  const std::size_t d = rows.columns();
-  using Layout = PrivateSum::Layout;
-  PrivateSum sum;
+PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& lattice, Adjacency adjacency) {
+  const double step = lattice.unit();
+  const auto plain = [&](std::size_t rows, std::size_t width, double unit) {
+    return PrivateSum{PrivateSum::Layout::kPlain, rows, width, sensitivity(query, lattice, adjacency), unit, {}};
+  };
+  const auto symmetric = [&](std::size_t rows) {
+    return PrivateSum{
+        PrivateSum::Layout::kSymmetric, rows, rows, sensitivity(query, lattice, adjacency), step * step, {}};
+  };
+  return std::visit(
+      Overloaded{
+          [&](const Gram&) { return symmetric(columns); },
+          [&](const Apply& q) { return plain(columns, q.X.columns(), step * step); },
+          [&](const ClassSums& q) { return plain(columns, q.classes, step); },
+          [&](const ClassCounts& q) { return plain(q.classes, 1, kCountUnit); },
+          [&](const SquaredNorms&) { return plain(1, 1, step * step); },
+          [&](const ProjectedGram& q) { return symmetric(q.X.columns()); },
+          [&](const SoftmaxGradient& q) { return plain(columns, q.W.columns(), softmax_unit(lattice)); },
+      },
+      query);
+}
+
+Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
   auto values = std::visit(Overloaded{
-                               [&](const Gram&) {
-                                 return sum = {Layout::kSymmetric, d, d, {}}, gram_sum(rows);
-                               },
-                               [&](const Apply& q) {
-                                 return sum = {Layout::kPlain, d, q.X.columns(), {}}, apply_sum(q, rows);
-                               },
-                               [&](const ClassSums& q) {
-                                 return sum = {Layout::kPlain, d, q.classes, {}}, class_sum(q, rows);
-                               },
-                               [&](const ClassCounts& q) {
-                                 return sum = {Layout::kPlain, q.classes, 1, {}}, class_counts(q, rows);
-                               },
-                               [&](const SquaredNorms&) {
-                                 return sum = {Layout::kPlain, 1, 1, {}}, squared_norms(rows);
-                               },
-                               [&](const ProjectedGram& q) {
-                                 const std::size_t k = q.X.columns();
-                                 return sum = {Layout::kSymmetric, k, k, {}}, projected_gram(q, rows);
-                               },
-                               [&](const SoftmaxGradient& q) {
-                                 return sum = {Layout::kPlain, d, q.W.columns(), {}}, softmax_sum(q, rows);
-                               },
+                               [&](const Gram&) { return gram_sum(rows); },
+                               [&](const Apply& q) { return apply_sum(q, rows); },
+                               [&](const ClassSums& q) { return class_sum(q, rows); },
+                               [&](const ClassCounts& q) { return class_counts(q, rows); },
+                               [&](const SquaredNorms&) { return squared_norms(rows); },
+                               [&](const ProjectedGram& q) { return projected_gram(q, rows); },
+                               [&](const SoftmaxGradient& q) { return softmax_sum(q, rows); },
                            },
                            query);
   if (!values) return values.error();
+  PrivateSum sum = empty_sum(query, rows.columns(), rows.lattice(), adjacency);
   sum.values = *std::move(values);
   return sum;
+}
+
+double deviation_of(const PrivateSum& sum, Mu mu) {
+  const auto noise = GaussianMechanism::noise_for(sum.moved, mu);
+  if (!noise) return 0;
+  const bool symmetric = sum.layout == PrivateSum::Layout::kSymmetric;
+  return (symmetric ? noise->deviation_off() : noise->deviation()) * sum.unit;
 }
 
 Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows) {
@@ -217,24 +230,6 @@ Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency
                               },
                           },
                           query)));
-}
-
-bool symmetric(const SumQuery& query) {
-  return std::holds_alternative<Gram>(query) || std::holds_alternative<ProjectedGram>(query);
-}
-
-double unit(const SumQuery& query, const Lattice& lattice) {
-  const double step = lattice.unit();
-  return std::visit(Overloaded{
-                        [&](const Gram&) { return step * step; },
-                        [&](const Apply&) { return step * step; },
-                        [&](const ClassSums&) { return step; },
-                        [&](const ClassCounts&) { return kCountUnit; },
-                        [&](const SquaredNorms&) { return step * step; },
-                        [&](const ProjectedGram&) { return step * step; },
-                        [&](const SoftmaxGradient&) { return softmax_unit(lattice); },
-                    },
-                    query);
 }
 
 }  // namespace eigenveil

@@ -38,14 +38,14 @@ void weigh(double* r, std::size_t K, double r_square, std::int64_t u_square, dou
 
 }  // namespace
 
-Status check_softmax(const SoftmaxGradient& query, const BoundedRows& rows) {
-  if (query.W.rows() != rows.columns())
+Status check_softmax(const SoftmaxGradient& query, const RowsFacts& rows) {
+  if (query.W.rows() != rows.columns)
     return internal_error(
-        fmt::format("the weights have {} rows but the data has {} columns", query.W.rows(), rows.columns()));
+        fmt::format("the weights have {} rows but the data has {} columns", query.W.rows(), rows.columns));
   if (query.W.columns() < 2 || query.W.columns() > (std::size_t{1} << 20))
     return internal_error("a softmax needs 2 to 2^20 classes");
-  if (rows.classes().size() != rows.rows()) return internal_error("the rows have no classes");
-  if (!(query.clip <= rows.lattice().radius) || softmax_clip(query, rows.lattice()) < 1)
+  if (!rows.classes) return internal_error("the rows have no classes");
+  if (!(query.clip <= rows.lattice.radius) || softmax_clip(query, rows.lattice) < 1)
     return internal_error("the clip must be at most the row bound, and no less than the lattice can tell");
   return {};
 }

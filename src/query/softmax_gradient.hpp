@@ -4,7 +4,7 @@
 
 namespace eigenveil {
 
-Status check_softmax(const SoftmaxGradient& query, const BoundedRows& rows);
+Status check_softmax(const SoftmaxGradient& query, const RowsFacts& rows);
 
 /// The integer C': what a row's term may measure, in units of the sum.
 std::int64_t softmax_clip(const SoftmaxGradient& query, const Lattice& lattice);

@@ -114,6 +114,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));
     if (progress) progress(source.progress());
   }
+  result.classed_ = options.class_column.has_value();
   result.diagnostics_.rows = result.rows();
   result.diagnostics_.zeroed = result.zeroed_.size();
   return result;

@@ -193,6 +193,20 @@ Result<Recentring> from_wire(const wire::v1::Recenter& message) {
   return Recentring{std::move(mean), *radius, {}};
 }
 
+namespace {
+Result<Mechanism> mechanism_from(const wire::v1::Event& from) {
+  if (from.mechanism_case() == wire::v1::Event::kPureEpsilon) {
+    const auto epsilon = PureEpsilon::of(from.pure_epsilon());
+    if (!epsilon) return epsilon.error();
+    return Mechanism(PureEvent{*epsilon});
+  }
+  if (from.mechanism_case() != wire::v1::Event::kGaussianMu) return bad_input("an event of no known mechanism");
+  const auto mu = Mu::of(from.gaussian_mu());
+  if (!mu) return mu.error();
+  return Mechanism(GaussianEvent{*mu});
+}
+}  // namespace
+
 wire::v1::Plan to_wire(const PrivacyPlan& plan) {
   wire::v1::Plan message;
   for (const PrivacyEvent& event : plan.events) {
@@ -205,18 +219,15 @@ wire::v1::Plan to_wire(const PrivacyPlan& plan) {
   return message;
 }
 
-Result<PrivacyPlan> from_wire(const wire::v1::Plan& message) {
-  PrivacyPlan plan;
+Result<PrivacyPlan> from_wire(const wire::v1::Plan& message, Adjacency adjacency) {
+  PrivacyPlan plan(adjacency);
   if (message.events_size() == 0 || message.events_size() > 100000)
     return malformed("a plan of no events, or too many");
   for (const auto& from : message.events()) {
-    PrivacyEvent event{from.label(), GaussianEvent{from.gaussian_mu()}, from.count()};
-    if (from.mechanism_case() == wire::v1::Event::kPureEpsilon)
-      event.mechanism = PureEvent{from.pure_epsilon()};
-    else if (from.mechanism_case() != wire::v1::Event::kGaussianMu)
-      return malformed("an event of no known mechanism");
+    const auto mechanism = mechanism_from(from);
+    if (!mechanism) return malformed(mechanism.error().message);
+    PrivacyEvent event{from.label(), *mechanism, from.count()};
     if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
-    if (std::isinf(from.gaussian_mu())) return malformed("an event without noise");
     plan.events.push_back(std::move(event));
   }
   return plan;

@@ -6,9 +6,9 @@ using namespace eigenveil;
 
 void make(BoundedRows rows, PrivacyPlan plan, std::unique_ptr<Reservation> paid) {
 #ifdef MISTAKE
-  LocalOracle oracle(std::move(rows), Adjacency::kReplaceOne, plan, SecureRandom::from_kernel());
+  LocalOracle oracle(std::move(rows), plan, SecureRandom::from_kernel());
 #else
   (void)plan;
-  LocalOracle oracle(std::move(rows), Adjacency::kReplaceOne, std::move(paid), SecureRandom::from_kernel());
+  LocalOracle oracle(std::move(rows), std::move(paid), SecureRandom::from_kernel());
 #endif
 }

@@ -6,11 +6,9 @@ using namespace eigenveil;
 
 std::unique_ptr<Oracle> make(BoundedRows bounded, RowMajorMatrix raw, std::unique_ptr<Reservation> paid) {
 #ifdef MISTAKE
-  return std::make_unique<LocalOracle>(
-      LocalOracle(raw, Adjacency::kReplaceOne, std::move(paid), SecureRandom::from_kernel()));
+  return std::make_unique<LocalOracle>(LocalOracle(raw, std::move(paid), SecureRandom::from_kernel()));
 #else
   (void)raw;
-  return std::make_unique<LocalOracle>(std::move(bounded), Adjacency::kReplaceOne, std::move(paid),
-                                       SecureRandom::from_kernel());
+  return std::make_unique<LocalOracle>(std::move(bounded), std::move(paid), SecureRandom::from_kernel());
 #endif
 }

@@ -3,7 +3,7 @@
 
 int main() {
   using namespace eigenveil;
-  const PrivacyPlan shape{{{"covariance", GaussianEvent{1.0}}}};
+  const PrivacyPlan shape(Adjacency::kReplaceOne, {{"covariance", GaussianEvent{1.0}}});
   const auto plan = calibrate(shape, *Epsilon::of(1), *Delta::of(1e-6));
   std::cout << "epsilon " << *epsilon_of(plan->events, *Delta::of(1e-6)) << '\n';
 }

@@ -124,11 +124,11 @@ class CrashTest : public LedgerTest {
 };
 
 int reserve_only(Ledger& ledger, const PrivacyPlan& plan) {
-  return ledger.reserve("d", Adjacency::kReplaceOne, plan, "test").ok() ? 0 : 1;
+  return ledger.reserve("d", plan, "test").ok() ? 0 : 1;
 }
 
 int reserve_and_begin(Ledger& ledger, const PrivacyPlan& plan) {
-  const auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, plan, "test");
+  const auto reservation = ledger.reserve("d", plan, "test");
   if (!reservation.ok()) return 1;
   return (*reservation)->begin_answering().ok() ? 0 : 2;
 }
@@ -168,7 +168,7 @@ TEST_F(CrashTest, ADiskThatIsFullFromAnyStepOnGivesAClearErrorAndNeverAHalfReser
   visit(
       Fault::kDiskFull,
       [&](Ledger& ledger) {
-        const auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, plan_, "test");
+        const auto reservation = ledger.reserve("d", plan_, "test");
         if (reservation.ok()) return (*reservation)->begin_answering().ok() ? 0 : 2;
         return reservation.error().message.find("disk is full") != std::string::npos ? 1 : 3;
       },
@@ -201,7 +201,7 @@ TEST_F(CrashTest, AReservationAndItsBeginAreSyncedToDiskBeforeTheyReturn) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
   arm(Fault::kNone, 0);
-  auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, plan_, "test");
+  auto reservation = ledger.reserve("d", plan_, "test");
   ASSERT_TRUE(reservation.ok());
   EXPECT_GE(shim.syncs, 2);  // the journal, then the database
   arm(Fault::kNone, 0);
@@ -212,7 +212,7 @@ TEST_F(CrashTest, AReservationAndItsBeginAreSyncedToDiskBeforeTheyReturn) {
 TEST_F(CrashTest, WhenClosingUnusedCannotBeRecordedTheReservationStaysSpentAndAnswersNoMore) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-  auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, plan_, "test");
+  auto reservation = ledger.reserve("d", plan_, "test");
   ASSERT_TRUE(reservation.ok());
   arm(Fault::kDiskFull, 0);
   (*reservation)->close_unused();
@@ -237,13 +237,13 @@ TEST_F(CrashTest, AReallyFullFileSystemIsReportedBeforeAnyAnswer) {
     auto ledger = Ledger::open(disk + "/ledger.db");
     if (!ledger.ok() || !ledger->create({.name = "d", .limit = {}}).ok()) return 1;
     std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');
-    if (!says_full(ledger->reserve("d", Adjacency::kReplaceOne, plan_, "test"))) return 2;
+    if (!says_full(ledger->reserve("d", plan_, "test"))) return 2;
     if (!says_full(Ledger::open(disk + "/other.db"))) return 3;
     if (!says_full(Ledger::open(disk + "/ledger.db"))) return 4;
     std::filesystem::remove(disk + "/filler");
     const auto status = ledger->show("d");
     if (!status.ok() || !status->reservations.empty()) return 5;
-    return ledger->reserve("d", Adjacency::kReplaceOne, plan_, "test").ok() ? 0 : 6;
+    return ledger->reserve("d", plan_, "test").ok() ? 0 : 6;
   });
   if (exit == 77) GTEST_SKIP() << "mounting a small disk needs root";
   EXPECT_EQ(exit, 0);

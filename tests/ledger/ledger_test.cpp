@@ -93,7 +93,7 @@ TEST_F(LedgerTest, CreateIfMissingKeepsAnExistingBudget) {
 
 TEST_F(LedgerTest, AnUnknownDataSetIsAUsageErrorThatSaysHowToCreateIt) {
   Ledger ledger = open();
-  for (const Error& error : {ledger.reserve("d", kReplace, gaussian(1), "").error(), ledger.show("d").error(),
+  for (const Error& error : {ledger.reserve("d", gaussian(1), "").error(), ledger.show("d").error(),
                              ledger.release_unused("d").error()}) {
     EXPECT_EQ(error.code, ErrorCode::kUsage);
     EXPECT_THAT(error.message, HasSubstr("eigenveil ledger create NAME --epsilon E --delta D"));
@@ -103,7 +103,7 @@ TEST_F(LedgerTest, AnUnknownDataSetIsAUsageErrorThatSaysHowToCreateIt) {
 TEST_F(LedgerTest, AnotherAdjacencyThanTheBudgetsIsAUsageError) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-  const auto reservation = ledger.reserve("d", Adjacency::kAddRemoveOne, gaussian(0.1), "");
+  const auto reservation = ledger.reserve("d", gaussian(0.1), "");
   ASSERT_FALSE(reservation.ok());
   EXPECT_EQ(reservation.error().code, ErrorCode::kUsage);
   EXPECT_THAT(reservation.error().message, HasSubstr("--adjacency replace-one"));
@@ -116,7 +116,7 @@ TEST_F(LedgerTest, PlansThatMakeNoSenseAreRefusedBeforeAnythingIsCharged) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const PrivacyPlan& plan : {PrivacyPlan{}, gaussian(nan), gaussian(-1), gaussian(0.1, 0), gaussian(0.1, -3),
                                   pure(-1), poisson(0.1, 1, 5), gaussian(std::numeric_limits<double>::infinity())}) {
-    const auto reservation = ledger.reserve("d", kReplace, plan, "");
+    const auto reservation = ledger.reserve("d", plan, "");
     ASSERT_FALSE(reservation.ok());
     EXPECT_EQ(reservation.error().code, ErrorCode::kUsage) << reservation.error().message;
   }
@@ -133,7 +133,7 @@ TEST_F(LedgerTest, ARefusalSaysWhatWasAskedWhatIsSpentWhatRemainsAndWhatToDo) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("wards", 1, 1e-6)).ok());
   ASSERT_TRUE(accepts(ledger, "wards", gaussian(gaussian_mu(*Epsilon::of(0.5), *Delta::of(1e-6)))));
-  const auto reservation = ledger.reserve("wards", kReplace, gaussian(1), "");
+  const auto reservation = ledger.reserve("wards", gaussian(1), "");
   ASSERT_FALSE(reservation.ok());
   EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused);
   EXPECT_THAT(reservation.error().message,
@@ -162,8 +162,8 @@ TEST_F(LedgerTest, OnlyAReservationClosedUnusedCanBeReturnedAndItsBudgetComesBac
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
   const PrivacyPlan half = *calibrate(gaussian(1), *Epsilon::of(0.6), *Delta::of(1e-6));
-  auto answered = ledger.reserve("d", kReplace, half, "answered");
-  auto unused = ledger.reserve("d", kReplace, half, "unused");
+  auto answered = ledger.reserve("d", half, "answered");
+  auto unused = ledger.reserve("d", half, "unused");
   ASSERT_TRUE(answered.ok() && unused.ok());
   ASSERT_TRUE((*answered)->begin_answering().ok());
   (*answered)->close_unused();  // too late: it has answered
@@ -186,7 +186,7 @@ TEST_F(LedgerTest, AReservationBeginsOnceOnlyAndOutlivesItsLedger) {
   {
     Ledger ledger = open();
     ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-    reservation = *ledger.reserve("d", kReplace, gaussian(0.1), "");
+    reservation = *ledger.reserve("d", gaussian(0.1), "");
   }
   EXPECT_TRUE(reservation->in_ledger());
   EXPECT_EQ(reservation->plan().events, gaussian(0.1).events);
@@ -199,21 +199,21 @@ TEST_F(LedgerTest, AReservationBeginsOnceOnlyAndOutlivesItsLedger) {
 TEST_F(LedgerTest, APurposeThatIsReservedOncePaysOnce) {
   Ledger ledger = open();
   ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-  ASSERT_TRUE(ledger.reserve_once("d", kReplace, gaussian(0.1), "study 1").ok());
-  const auto again = open().reserve_once("d", kReplace, gaussian(0.1), "study 1");
+  ASSERT_TRUE(ledger.reserve_once("d", gaussian(0.1), "study 1").ok());
+  const auto again = open().reserve_once("d", gaussian(0.1), "study 1");
   ASSERT_TRUE(again.ok());
   EXPECT_TRUE((*again)->begin_answering().ok());
-  const auto later = open().reserve_once("d", kReplace, gaussian(0.1), "study 1");
+  const auto later = open().reserve_once("d", gaussian(0.1), "study 1");
   ASSERT_TRUE(later.ok());
   EXPECT_TRUE((*later)->begin_answering().ok());  // killed between this and its first answer
   EXPECT_EQ(ledger.show("d")->reservations.size(), 1U);
   EXPECT_EQ(ledger.show("d")->reservations[0].state, ReservationState::kAnswered);
 
-  EXPECT_EQ(ledger.reserve_once("d", kReplace, gaussian(0.05), "study 1").error().code, ErrorCode::kBudgetRefused);
-  ASSERT_TRUE(ledger.reserve_once("d", kReplace, gaussian(0.1), "study 2").ok());
+  EXPECT_EQ(ledger.reserve_once("d", gaussian(0.05), "study 1").error().code, ErrorCode::kBudgetRefused);
+  ASSERT_TRUE(ledger.reserve_once("d", gaussian(0.1), "study 2").ok());
   EXPECT_EQ(ledger.show("d")->reservations.size(), 2U);
-  (*ledger.reserve_once("d", kReplace, gaussian(0.1), "study 2"))->close_unused();
-  EXPECT_FALSE(ledger.reserve_once("d", kReplace, gaussian(0.1), "study 2").ok());
+  (*ledger.reserve_once("d", gaussian(0.1), "study 2"))->close_unused();
+  EXPECT_FALSE(ledger.reserve_once("d", gaussian(0.1), "study 2").ok());
 }
 
 TEST_F(LedgerTest, WithoutALedgerTheSameOrderOfCallsHolds) {
@@ -230,7 +230,7 @@ TEST_F(LedgerTest, TheDatabaseItselfRefusesToForgetOrLowerACharge) {
   {
     Ledger ledger = open();
     ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-    auto reservation = ledger.reserve("d", kReplace, gaussian(0.1), "");
+    auto reservation = ledger.reserve("d", gaussian(0.1), "");
     ASSERT_TRUE((*reservation)->begin_answering().ok());
   }
   for (const char* sql :
@@ -344,12 +344,12 @@ TEST_F(LedgerTest, AModelBasedPlanIsPaidOnlyByADataSetThatAllowsIt) {
   ASSERT_TRUE(ledger.create({.name = "strict", .limit = {}}).ok());
   ASSERT_TRUE(ledger.create({.name = "model", .limit = {}, .allow_model_based = true}).ok());
   const PrivacyPlan plan{{{"projector", GaussianEvent{0.1}}}, true};
-  const auto refused = ledger.reserve("strict", Adjacency::kReplaceOne, plan, "test");
+  const auto refused = ledger.reserve("strict", plan, "test");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kBudgetRefused);
   EXPECT_THAT(refused.error().message, HasSubstr("--allow-model-based"));
   EXPECT_TRUE(ledger.show("strict")->reservations.empty());
-  const auto paid = ledger.reserve("model", Adjacency::kReplaceOne, plan, "test");
+  const auto paid = ledger.reserve("model", plan, "test");
   ASSERT_TRUE(paid.ok()) << paid.error().message;
   EXPECT_TRUE((*paid)->plan().model_based);
   EXPECT_THAT(query(path(), "UPDATE dataset SET allow_model_based = 1 WHERE name = 'strict'"), HasSubstr("error: "));

@@ -58,7 +58,7 @@ inline PrivacyPlan join(PrivacyPlan left, const PrivacyPlan& right) {
 
 inline bool accepts(Ledger& ledger, const std::string& name, const PrivacyPlan& plan,
                     Adjacency adjacency = Adjacency::kReplaceOne) {
-  const auto reservation = ledger.reserve(name, adjacency, plan, "test");
+  const auto reservation = ledger.reserve(name, plan, "test");
   if (reservation.ok()) return true;
   EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused) << reservation.error().message;
   return false;

@@ -39,7 +39,7 @@ std::vector<int> race(int processes, const std::function<int(int)>& body) {
 int reserve_one(const std::string& path, const PrivacyPlan& plan) {
   auto ledger = Ledger::open(path);
   if (!ledger.ok()) return 1;
-  const auto reservation = ledger->reserve("d", Adjacency::kReplaceOne, plan, "race");
+  const auto reservation = ledger->reserve("d", plan, "race");
   return reservation.ok() ? 0 : static_cast<int>(reservation.error().code);
 }
 
@@ -78,7 +78,7 @@ TEST_F(RaceTest, ProcessesKilledAtRandomMomentsNeverLowerWhatIsSpent) {
       leave_with([&] {
         Ledger ledger = open();
         for (;;) {
-          auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, join(gaussian(0.01), pure(0.01)), "loop");
+          auto reservation = ledger.reserve("d", join(gaussian(0.01), pure(0.01)), "loop");
           if (!reservation.ok() || !(*reservation)->begin_answering().ok()) return 1;
         }
       });
@@ -106,7 +106,7 @@ TEST_F(RaceTest, ThreadsThatShareALedgerAndItsReservationsDoNotMixTheirTransacti
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&, i] {
       for (int j = 0; j < 10; ++j) {
-        auto reservation = ledger.reserve("d", Adjacency::kReplaceOne, gaussian(0.01), "thread");
+        auto reservation = ledger.reserve("d", gaussian(0.01), "thread");
         if (!reservation.ok()) {
           ++failures;
           continue;
@@ -116,7 +116,7 @@ TEST_F(RaceTest, ThreadsThatShareALedgerAndItsReservationsDoNotMixTheirTransacti
         else
           (*reservation)->close_unused();
         // A refusal rolls its own transaction back, nobody else's.
-        failures += ledger.reserve("absent", Adjacency::kReplaceOne, gaussian(0.01), "").ok() ? 1 : 0;
+        failures += ledger.reserve("absent", gaussian(0.01), "").ok() ? 1 : 0;
       }
     });
   for (auto& thread : threads) thread.join();

@@ -74,7 +74,7 @@ TEST(Forecast, IsWhatTheMethodsReallyReach) {
     for (std::uint64_t seed = 10; seed < 15; ++seed) {
       const Eigenbasis basis(model, seed);
       auto oracle = test::oracle_over(draw_rows(model, basis, model.rows, seed), 1.2, noisy, seed);
-      measured += sin_squared(basis.top(), fit(program, budget_of(1), oracle, noisy)->pca.components) / 5;
+      measured += sin_squared(basis.top(), fit(program, budget_of(1), oracle)->pca.components) / 5;
     }
     EXPECT_GT(forecast->error, measured / 2.5) << describe(program);
     EXPECT_LT(forecast->error, measured * 2.5) << describe(program);

@@ -79,16 +79,16 @@ TEST(Accountant, NothingAskedIsNothingLost) {
   EXPECT_EQ(*delta_of({}, 0, Accounting::kZcdp), 0);
 }
 
-TEST(Accountant, AnAnswerWithoutNoiseLosesEverything) {
-  for (const Events& events : {Events{gaussian(kInfinity)}, Events{pure(0.1), gaussian(kInfinity), gaussian(1)}})
+TEST(Accountant, AnswersWithHardlyAnyNoiseLoseEverything) {
+  for (const Events& events : {Events{gaussian(0x1p55)}, Events{pure(0.1), gaussian(0x1p55), gaussian(1)}})
     for (Accounting accounting : {Accounting::kTight, Accounting::kZcdp}) {
-      EXPECT_EQ(epsilon_at(events, 1e-6, accounting), kInfinity);
+      EXPECT_GT(epsilon_at(events, 1e-6, accounting), 1e30);
       EXPECT_EQ(*delta_of(events, 10, accounting), 1);
     }
 }
 
 TEST(Accountant, RefusesInvalidEventsAndNamesTheLabel) {
-  const auto epsilon = epsilon_of({{"gram", GaussianEvent{-2}, 1}}, del(1e-6));
+  const auto epsilon = epsilon_of({{"gram", GaussianEvent{1}, -2}}, del(1e-6));
   ASSERT_FALSE(epsilon.ok());
   EXPECT_THAT(epsilon.error().message, HasSubstr("but is -2"));
   EXPECT_THAT(epsilon.error().message, HasSubstr("'gram'"));

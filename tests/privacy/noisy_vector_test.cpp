@@ -71,12 +71,10 @@ TEST(NoisyVector, RefusesWhatIsNotFinite) {
 }
 
 TEST(NoisyVector, RefusesPlansThatCannotBeDrawn) {
-  EXPECT_TRUE(NoisyVector::check(1, 1, 1000, 1000000).ok());
-  EXPECT_FALSE(NoisyVector::check(0, 1, 10, 10).ok());
-  EXPECT_FALSE(NoisyVector::check(std::nan(""), 1, 10, 10).ok());
-  EXPECT_FALSE(NoisyVector::check(1, -1, 10, 10).ok());
-  EXPECT_FALSE(NoisyVector::check(1, 1e12, 10, 10).ok());
-  EXPECT_FALSE(NoisyVector::check(1, 1, 3000, 1000000).ok()) << "more integers than discrete.proof.md allows";
+  EXPECT_TRUE(NoisyVector::check(1, 1000, 1000000).ok());
+  EXPECT_FALSE(NoisyVector::check(0, 10, 10).ok());
+  EXPECT_FALSE(NoisyVector::check(std::nan(""), 10, 10).ok());
+  EXPECT_FALSE(NoisyVector::check(1, 3000, 1000000).ok()) << "more integers than discrete.proof.md allows";
 }
 
 // Deviation = multiplier * 2 clip, also of an empty batch's zero. False alarm: below 1e-6 (5 deviations of the
@@ -88,8 +86,6 @@ TEST(NoisyVector, HasTheNoiseOfTwoClips) {
   ASSERT_TRUE(noisy.ok());
   const double deviation = std::sqrt(noisy->value().squaredNorm() / 40000);
   EXPECT_NEAR(deviation, 1.5 * 2 * 0.25, 5 * 0.75 / std::sqrt(80000.0));
-  const auto exact = NoisyVector::release(std::vector<double>{0.125}, 0.25, 0, random);
-  EXPECT_EQ(exact->value()(0, 0), 0.125) << "no noise";
 }
 
 TEST(PoissonSample, TakesEveryRowWithItsProbability) {

@@ -11,6 +11,10 @@
 namespace eigenveil {
 namespace {
 
+Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows) {
+  return eigenveil::exact_sum(query, rows, Adjacency::kReplaceOne);
+}
+
 using test::lattice_rows;
 using test::LatticeRow;
 
@@ -93,7 +97,7 @@ TEST(FilteredSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
         for (const auto& [threads, chunk] : kThreadsAndChunks) {
           const auto bounded = lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk});
           const FilteredApply query{quantised, grid, mode};
-          EXPECT_EQ(filtered_sum(*exact_cells(query, bounded), query, bounded.lattice(), chosen).values, expected);
+          EXPECT_EQ(FilteredCells::sweep(query, bounded)->sum(chosen, Adjacency::kReplaceOne).values, expected);
         }
       }
   }
@@ -109,7 +113,7 @@ TEST(FilteredSum, StaysExactBeyondWhatDoublesHold) {
   }
   const FilteredApply query{*Directions::quantise(Matrix::Identity(2, 1)), {0x1p40}, FilterMode::kShrink};
   const auto bounded = lattice_rows(rows, 2, {.threads = 1});
-  EXPECT_EQ(filtered_sum(*exact_cells(query, bounded), query, bounded.lattice(), 0).values[0], expected);
+  EXPECT_EQ(FilteredCells::sweep(query, bounded)->sum(0, Adjacency::kReplaceOne).values[0], expected);
 }
 
 TEST(ProjectedGramSum, EqualsTheDefinition) {
@@ -163,7 +167,7 @@ TEST(SoftmaxGradientSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   ASSERT_TRUE(once.ok());
   const Matrix expected = slow_softmax(rows, classes, W, 300000);
   for (Eigen::Index i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * unit(query, {0x1p20, 20}),
+    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * once->unit,
                 expected.data()[i], 3000.0);  // a step of w a row
   for (const auto& [threads, chunk] : {std::pair<int, std::size_t>{1, 7}, {2, 100}, {7, 13}, {7, 0}}) {
     const auto other =
@@ -287,14 +291,14 @@ TEST(Query, RefusesWhatDoesNotFitTheRows) {
   EXPECT_FALSE(validate(SumQuery(ClassSums{2}), rows, replace).ok());
   EXPECT_FALSE(validate(SumQuery(ClassSums{0}), rows, replace).ok());
   EXPECT_FALSE(validate(SumQuery(ClassCounts{1}), rows, replace).ok());
-  EXPECT_TRUE(validate(SumQuery(ClassCounts{1}), rows, Adjacency::kAddRemoveOne).ok());
+  EXPECT_TRUE(validate(SumQuery(ClassCounts{1}), rows.facts(), Adjacency::kAddRemoveOne).ok());
   const Directions e1 = *Directions::quantise(Matrix::Identity(2, 1));
-  EXPECT_FALSE(validate(NormExceedance{{2, 1}, {}}, rows).ok());
-  EXPECT_FALSE(validate(NormExceedance{{}, {}}, rows).ok());
-  EXPECT_FALSE(validate(FilteredApply{e1, {2, 1}}, rows).ok());
-  EXPECT_FALSE(validate(FilteredApply{e1, {0.5, 1}}, rows).ok()) << "below one lattice step";
+  EXPECT_FALSE(validate(NormExceedance{{2, 1}, {}}, rows.facts()).ok());
+  EXPECT_FALSE(validate(NormExceedance{{}, {}}, rows.facts()).ok());
+  EXPECT_FALSE(validate(FilteredApply{e1, {2, 1}}, rows.facts()).ok());
+  EXPECT_FALSE(validate(FilteredApply{e1, {0.5, 1}}, rows.facts()).ok()) << "below one lattice step";
   EXPECT_FALSE(validate(SumQuery(ProjectedGram{e1, 0.5}), rows, replace).ok());
-  EXPECT_TRUE(validate(FilteredApply{e1, {1, 2}}, rows).ok());
+  EXPECT_TRUE(validate(FilteredApply{e1, {1, 2}}, rows.facts()).ok());
   EXPECT_TRUE(validate(SumQuery(Gram{}), rows, replace).ok());
 }
 

@@ -53,14 +53,14 @@ BoundedRows rows_of(const std::vector<Row>& rows, std::size_t d, int bits) {
   return lattice_rows(u, d, setup);
 }
 
-PrivateSum sum_of(const SumQuery& query, const BoundedRows& rows) { return *exact_sum(query, rows); }
+PrivateSum sum_of(const SumQuery& query, const BoundedRows& rows) { return *exact_sum(query, rows, Adjacency::kReplaceOne); }
 
 struct Filtered {
   FilteredApply query;
   std::size_t chosen;
 };
 PrivateSum sum_of(const Filtered& filtered, const BoundedRows& rows) {
-  return filtered_sum(*exact_cells(filtered.query, rows), filtered.query, rows.lattice(), filtered.chosen);
+  return FilteredCells::sweep(filtered.query, rows)->sum(filtered.chosen, Adjacency::kReplaceOne);
 }
 
 // Distance between neighbours that differ in one row; nullptr stands for "no row" (add-remove-one).
@@ -178,7 +178,7 @@ TEST(FilteredSensitivity, IsNeverExceeded) {
     const Row one = hostile_row(random, d, bits, X, nullptr);
     const Row two = hostile_row(random, d, bits, X, &one);
     const auto stated = [&](Adjacency adjacency) {
-      return sensitivity(filtered.query, filtered.chosen, lattice, adjacency);
+      return empty_sum(filtered.query, filtered.chosen, lattice, adjacency).moved;
     };
     ASSERT_TRUE(within(distance(filtered, &one, &two, d, bits), stated(Adjacency::kReplaceOne))) << trial;
     ASSERT_TRUE(within(distance(filtered, &one, nullptr, d, bits), stated(Adjacency::kAddRemoveOne))) << trial;
@@ -199,7 +199,7 @@ TEST(FilteredSensitivity, IsReachedWithinFivePercentBySomeNeighbours) {
   const auto expect_tight = [&](const Filtered& filtered, const Row& one, const Row* two) {
     const auto adjacency = two != nullptr ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne;
     const double moved = std::sqrt(static_cast<double>(distance(filtered, &one, two, 3, 20)));
-    const double stated = sensitivity(filtered.query, filtered.chosen, lattice, adjacency).value();
+    const double stated = empty_sum(filtered.query, filtered.chosen, lattice, adjacency).moved.value();
     EXPECT_GE(moved, 0.95 * stated);
     EXPECT_LE(moved, stated);
   };
@@ -272,7 +272,7 @@ TEST(Exceedance, CountsMoveByAtMostOneAndInOneDirection) {
     const Row two = hostile_row(random, d, bits, X, &one);
     const auto counts = [&](const std::vector<LatticeRow>& rows) {
       const auto bounded = lattice_rows(rows, d, {.bits = bits});
-      if (trial % 3 == 0) return exact_cells({quantised, grid, FilterMode::kShrink}, bounded)->above.values;
+      if (trial % 3 == 0) return FilteredCells::sweep({quantised, grid, FilterMode::kShrink}, bounded)->above().values;
       if (trial % 3 == 1) return exact_counts({grid, quantised}, bounded)->values;
       return exact_counts({grid, {}}, bounded)->values;
     };
@@ -299,7 +299,7 @@ TEST(Exceedance, CountsRowsStrictlyAboveEachPoint) {
   EXPECT_EQ(exact_counts({{0, 2, 3, 6}, e1}, rows)->values, (std::vector<std::int64_t>{2, 2, 1, 0}));
   // ||u|| |u_1| = 15, 0, 0, 60
   const FilteredApply filtered{e1, {1, 14, 15, 59, 60}, FilterMode::kDrop};
-  EXPECT_EQ(exact_cells(filtered, rows)->above.values, (std::vector<std::int64_t>{2, 2, 1, 1, 0}));
+  EXPECT_EQ(FilteredCells::sweep(filtered, rows)->above().values, (std::vector<std::int64_t>{2, 2, 1, 1, 0}));
 }
 
 }  // namespace

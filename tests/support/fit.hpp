@@ -2,7 +2,6 @@
 
 #include <Eigen/QR>
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "eigenveil/data/memory_source.hpp"
@@ -11,13 +10,17 @@
 
 namespace eigenveil::test {
 
-inline constexpr double kNoNoise = std::numeric_limits<double>::infinity();
+/// There is no answer without noise. At this mu it is far below one lattice step: an exact sum is the nearest integer.
+inline constexpr double kHardlyAnyNoise = 0x1p55;
+/// Of a search: a count is wrong with a probability of about e^-50.
+inline constexpr double kHardlyAnySearchNoise = 100;
 
-/// The plan with all its noise taken away: every mu and epsilon infinite.
+/// The plan with nearly all its noise taken away.
 inline PrivacyPlan without_noise(PrivacyPlan plan) {
   for (PrivacyEvent& event : plan.events) {
-    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = kNoNoise;
-    if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = kNoNoise;
+    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = kHardlyAnyNoise;
+    if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = kHardlyAnySearchNoise;
+    if (auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) poisson->sigma = 1 / kHardlyAnyNoise;
   }
   return plan;
 }
@@ -30,8 +33,8 @@ inline BoundedRows bound_matrix(const RowMajorMatrix& rows, double radius, int t
 }
 
 inline LocalOracle oracle_over(const RowMajorMatrix& rows, double radius, const PrivacyPlan& plan, std::uint64_t seed,
-                               Adjacency adjacency = Adjacency::kReplaceOne, int threads = 2) {
-  return {bound_matrix(rows, radius, threads), adjacency, reserve_without_ledger(plan), SecureRandom::insecure(seed)};
+                               int threads = 2) {
+  return {bound_matrix(rows, radius, threads), reserve_without_ledger(plan), SecureRandom::insecure(seed)};
 }
 
 inline Matrix normal_matrix(std::mt19937_64& random, Eigen::Index rows, Eigen::Index columns) {

@@ -128,8 +128,8 @@ double fit_and_score(const RowMajorMatrix& train, const RowMajorMatrix& test, co
   bounding.threads = cores();
   bounding.class_column = d;
   auto rows = BoundedRows::read(source, ColumnMap::identity(names), bounding);
-  LocalOracle oracle(*std::move(rows), adjacency, reserve_without_ledger(*plan), SecureRandom::insecure(seed));
-  const auto fit = fit_clip(oracle, *plan, options);
+  LocalOracle oracle(*std::move(rows), reserve_without_ledger(*plan), SecureRandom::insecure(seed));
+  const auto fit = fit_clip(oracle, options);
   if (!fit) throw std::runtime_error(fit.error().message);
   return accuracy(*fit, captions, test);
 }

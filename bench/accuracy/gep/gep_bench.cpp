@@ -35,7 +35,7 @@ void views(int seeds) {
         CcaOptions options{{.components = 1}, static_cast<std::size_t>(d)};
         const auto fit = [&](const PrivacyPlan& plan) {
           auto oracle = test::oracle_over(data.rows, radius, plan, static_cast<std::uint64_t>(seed));
-          const auto result = fit_cca(oracle, plan, options);
+          const auto result = fit_cca(oracle, options);
           return test::stacked(result->x_weights.col(0), result->y_weights.col(0));
         };
         const auto tight = [&] {
@@ -83,9 +83,9 @@ void sparse(int seeds) {
     const auto run = [&](std::optional<std::size_t> sparsity) -> Vector {
       ClassOptions options{{.components = 1, .sparsity = sparsity}, ClassProblem::kFisher, 2};
       const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
-      LocalOracle oracle(test::bound_classed(rows, classes, std::sqrt(static_cast<double>(d))), Adjacency::kReplaceOne,
+      LocalOracle oracle(test::bound_classed(rows, classes, std::sqrt(static_cast<double>(d))),
                          reserve_without_ledger(*plan), SecureRandom::insecure(key));
-      return fit_classes(oracle, *plan, options)->solution.vectors.col(0);
+      return fit_classes(oracle, options)->solution.vectors.col(0);
     };
     const Vector few = run(10);
     const Vector all = run({});

@@ -182,7 +182,7 @@ class Experiment {
   }
   double error(const Vector& v) const { return test::misalignment(v, truth_); }
   LocalOracle oracle(const PrivacyPlan& plan, std::uint64_t key) const {
-    return {rows_, Adjacency::kReplaceOne, reserve_without_ledger(plan), SecureRandom::insecure(key)};
+    return {rows_, reserve_without_ledger(plan), SecureRandom::insecure(key)};
   }
 
   Vector ours(GepNoise noise, Epsilon epsilon, Delta delta, std::uint64_t key) const {
@@ -197,19 +197,19 @@ class Experiment {
           once ? plan_gram(Adjacency::kReplaceOne, options) : plan_power(Adjacency::kReplaceOne, options, power),
           epsilon, delta);
       auto answers = oracle(*plan, key);
-      return (once ? fit_gram(answers, *plan, options) : fit_power(answers, *plan, options, power))->components.col(0);
+      return (once ? fit_gram(answers, options) : fit_power(answers, options, power))->components.col(0);
     }
     if (case_.problem == Problem::kCca) {
       const CcaOptions options{gep, static_cast<std::size_t>(case_.d / 2)};
       const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), epsilon, delta);
       auto answers = oracle(*plan, key);
-      const auto fit = fit_cca(answers, *plan, options);
+      const auto fit = fit_cca(answers, options);
       return test::stacked(fit->x_weights.col(0), fit->y_weights.col(0));
     }
     const ClassOptions options{gep, ClassProblem::kFisher, 2};
     const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), epsilon, delta);
     auto answers = oracle(*plan, key);
-    return fit_classes(answers, *plan, options)->solution.vectors.col(0);
+    return fit_classes(answers, options)->solution.vectors.col(0);
   }
 
   Vector paper(Epsilon epsilon, Delta delta, std::uint64_t key) const {
@@ -221,7 +221,7 @@ class Experiment {
     const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;
     auto answers = PairOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
                                     SecureRandom::insecure(key));
-    return fit_pair(*answers, plan, literal)->vectors.col(0);
+    return fit_pair(*answers, literal)->vectors.col(0);
   }
 
   Case case_;

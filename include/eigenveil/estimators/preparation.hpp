@@ -5,6 +5,9 @@
 
 namespace eigenveil {
 
+/// What several estimators call their second moments.
+inline constexpr const char* kCovarianceLabel = "covariance";
+
 /// What an estimator may need to learn about the rows before its own work, and pays for.
 struct PreparationOptions {
   bool private_mean = false;      ///< release the mean, subtract it and bound the rows again
@@ -23,14 +26,7 @@ struct Preparation {
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight);
 
-/// Asks the events of `plan_preparation`; their calibrated versions are the first ones of `plan`.
-Result<Preparation> prepare(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& options);
-
-/// How many events `prepare` asks for.
-std::size_t preparation_events(Adjacency adjacency, const PreparationOptions& options);
-
-/// The noise of an event of a plan.
-double mu_of(const PrivacyEvent& event);
-double epsilon_of(const PrivacyEvent& event);
+/// Asks the events of `plan_preparation`: the first ones of the oracle's plan.
+Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options);
 
 }  // namespace eigenveil

@@ -27,12 +27,12 @@ class FederatedOracle final : public Oracle {
   ~FederatedOracle() override;
 
   RowsShape shape() const override;
-  Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) override;
+  const PrivacyPlan& plan() const override { return study_.plan; }
+  Result<Answer> ask(const std::string& label, const SumQuery& query) override;
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
-                                              std::int64_t target, double epsilon) override;
+                                              std::int64_t target) override;
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
-                                      std::int64_t target, double epsilon, double mu) override;
-  Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) override;
+                                      std::int64_t target) override;
   Status recenter(const Vector& mean, RowBound radius) override;
   Status remap(const LinearMap& M, RowBound radius) override;
   bool complete() const override { return meter_.complete(); }
@@ -40,7 +40,8 @@ class FederatedOracle final : public Oracle {
  private:
   Result<std::vector<Int128>> perform(wire::v1::Ask ask, const AnswerShape& shape);
   Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
-  Result<Released<Matrix>> gaussian(wire::v1::Ask ask, const PrivateSum& empty, Sensitivity moved, double unit);
+  Result<Answer> gaussian(wire::v1::Ask ask, PrivateSum sum);
+  double noise_factor() const;
   Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
   std::size_t rows_of(const std::set<std::string>& sites) const;
   double stands_for() const;

@@ -47,7 +47,7 @@ Result<SiteConfig> read_site_config(const std::string& path);
 struct Accepted {
   PrivacyPlan plan;     ///< all that is charged, spare rounds included
   PrivacyPlan asked;    ///< what the meter lets through
-  double spare_mu = 0;  ///< noise of a spare round; 0: there are none
+  std::optional<Mu> spare_mu;  ///< noise of a spare round, if there are any
   Adjacency adjacency;
   double epsilon;  ///< certified here, not believed
   RowOptions rows;

@@ -47,7 +47,7 @@ class SiteStudy {
   Status admit(const wire::v1::Ask& ask);
   Status admit_repeat(const wire::v1::Ask& ask);
   Result<std::vector<Int128>> values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer);
-  Result<NoisySum> noisy(PrivateSum sum, Sensitivity moved, double mu);
+  Result<NoisySum> noisy(PrivateSum sum);
   Result<PrivateCounts> counts_for(const wire::v1::Ask& ask);
   Status mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const;
   Error end(const Error& why);
@@ -64,6 +64,8 @@ class SiteStudy {
   std::string folder_;
   AnswerLog log_;  // number a is its record a - 1
   std::uint32_t spares_used_ = 0;
+  std::optional<Mu> mu_;                // of the answer that was let through last
+  std::optional<PureEpsilon> epsilon_;
   bool answering_ = false;
   std::optional<Error> ended_;
   std::string searched_;                // the filtered search that cells_ belong to

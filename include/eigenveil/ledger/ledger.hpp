@@ -98,21 +98,21 @@ class Ledger {
   Result<DatasetStatus> show(const std::string& name);
 
   /// Charges the whole plan in one transaction, on disk before it returns; or refuses and says what remains.
-  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, Adjacency adjacency, const PrivacyPlan& plan,
+  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                const std::string& purpose);
 
   /// As `reserve`, for work that survives its process: a purpose that paid for this plan before is not charged again,
   /// and its reservation goes on. The purpose must be unique to the work. One that was closed unused is refused.
-  Result<std::unique_ptr<Reservation>> reserve_once(const std::string& dataset, Adjacency adjacency,
-                                                    const PrivacyPlan& plan, const std::string& purpose);
+  Result<std::unique_ptr<Reservation>> reserve_once(const std::string& dataset, const PrivacyPlan& plan,
+                                                    const std::string& purpose);
 
   /// Gives back every reservation of the data set whose oracle recorded that it never answered; says how many.
   Result<int> release_unused(const std::string& name);
 
  private:
   explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}
-  Result<std::unique_ptr<Reservation>> charge(const std::string& dataset, Adjacency adjacency, const PrivacyPlan& plan,
-                                              const std::string& purpose, bool once);
+  Result<std::unique_ptr<Reservation>> charge(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
+                                              bool once);
   Result<bool> insert(const DatasetBudget& budget);  // whether the name was new
   std::shared_ptr<ledger::Database> db_;
 };

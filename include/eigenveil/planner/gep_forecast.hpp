@@ -49,8 +49,7 @@ class GepSample {
   GepSample(GepModel model, BoundedRows rows) : model_(model), rows_(std::move(rows)) {}
   Result<PrivacyPlan> plan(GepNoise noise, const Budget& budget) const;
   /// Orthonormal bases of the directions, one a view.
-  Result<std::vector<Matrix>> fit(GepNoise noise, const PrivacyPlan& plan, Adjacency adjacency,
-                                  std::uint64_t seed) const;
+  Result<std::vector<Matrix>> fit(GepNoise noise, const PrivacyPlan& plan, std::uint64_t seed) const;
 
   GepModel model_;
   BoundedRows rows_;

@@ -5,12 +5,25 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/privacy/event.hpp"
 #include "eigenveil/privacy/released.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 
 namespace eigenveil {
 
-/// An exact integer sum over private rows, before noise. It must not leave but through a mechanism.
+/// The Euclidean (for a symmetric sum: Frobenius) distance that one row can move a sum by, in its lattice units, rounded
+/// up. A number that is no such distance cannot be held: the constructor throws std::domain_error.
+class Sensitivity {
+ public:
+  explicit Sensitivity(double value);
+  double value() const { return value_; }
+
+ private:
+  double value_;
+};
+
+/// An exact integer sum over private rows, before noise. It must not leave but through a mechanism. It carries how far
+/// one row can move it: both are made in the same place, of the same rows, and cannot be told apart later.
 struct PrivateSum {
   enum class Layout {
     kPlain,      ///< rows x columns, column-major
@@ -19,17 +32,11 @@ struct PrivateSum {
   Layout layout = Layout::kPlain;
   std::size_t rows = 0;
   std::size_t columns = 0;
+  Sensitivity moved;
+  double unit;  ///< what one lattice unit is worth in the features' own units
   std::vector<Int128> values;
-};
 
-/// The Euclidean (for kSymmetric: Frobenius) distance that one row can move a sum by, in lattice units, rounded up.
-class Sensitivity {
- public:
-  explicit Sensitivity(double value) : value_(value) {}
-  double value() const { return value_; }
-
- private:
-  double value_;
+  std::size_t entries() const { return layout == Layout::kSymmetric ? rows * (rows + 1) / 2 : rows * columns; }
 };
 
 /// Standard deviations in lattice units of the noise that gives privacy loss mu: what the mechanism will draw.
@@ -44,6 +51,10 @@ struct NoiseScale {
   double deviation_off() const { return std::ldexp(static_cast<double>(sigma_off), coarse - shift); }
 };
 
+namespace federation {
+class FederatedOracle;
+}
+
 /// An exact integer sum with its noise (or with one holder's share of it), as it may leave its holder.
 class NoisySum {
  public:
@@ -54,11 +65,9 @@ class NoisySum {
   const std::vector<Int128>& values() const { return sum_.values; }
   std::vector<Int128> take_values() && { return std::move(sum_.values); }
 
-  /// What others noised and sent, added up.
-  static NoisySum received(PrivateSum total, int shift) { return {std::move(total), shift}; }
-
  private:
   friend class GaussianMechanism;
+  friend class federation::FederatedOracle;  // what sites noised and sent, added up
   NoisySum(PrivateSum sum, int shift) : sum_(std::move(sum)), shift_(shift) {}
   PrivateSum sum_;
   int shift_;
@@ -68,19 +77,16 @@ class NoisySum {
 class GaussianMechanism {
  public:
   /// The noise for a sensitivity and a privacy loss mu; refuses what the sampler cannot draw.
-  static Result<NoiseScale> noise_for(Sensitivity sensitivity, double mu);
+  static Result<NoiseScale> noise_for(Sensitivity sensitivity, Mu mu);
 
   /// Adds noise once, of a `shares`-th of the variance: so many holders' noises together have all of it.
-  /// mu = infinity adds none.
-  static Result<NoisySum> add_noise(PrivateSum sum, Sensitivity sensitivity, double mu, std::size_t shares,
-                                    SecureRandom& random);
+  static Result<NoisySum> add_noise(PrivateSum sum, Mu mu, std::size_t shares, SecureRandom& random);
 
-  /// A sum that has all its noise, scaled by `unit` (the value of one lattice step).
-  static Released<Matrix> to_matrix(const NoisySum& noisy, double unit);
+  /// A sum that has all its noise, in units `scale` times its own.
+  static Released<Matrix> to_matrix(const NoisySum& noisy, double scale = 1);
 
   /// Both: what one owner of all rows releases.
-  static Result<Released<Matrix>> release(PrivateSum sum, Sensitivity sensitivity, double mu, double unit,
-                                          SecureRandom& random);
+  static Result<Released<Matrix>> release(PrivateSum sum, Mu mu, SecureRandom& random);
 };
 
 }  // namespace eigenveil

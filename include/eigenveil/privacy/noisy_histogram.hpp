@@ -9,9 +9,9 @@ namespace eigenveil {
 /// tell about counts without knowing those of others. noisy_histogram.proof.md.
 class NoisyHistogram {
  public:
-  /// Cell j counts the rows above grid point j and not above the next one. epsilon = infinity adds no noise.
+  /// Cell j counts the rows above grid point j and not above the next one.
   static Result<Released<std::vector<std::int64_t>>> release(const PrivateCounts& above, Adjacency adjacency,
-                                                             double epsilon, SecureRandom& random);
+                                                             PureEpsilon epsilon, SecureRandom& random);
 
   /// The first grid point that at most `target` rows exceed by the cells of all holders added up; the last one if
   /// there is none. Post-processing.

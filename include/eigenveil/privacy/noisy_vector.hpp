@@ -17,15 +17,14 @@ class NoisyVector {
   static Sensitivity sensitivity() { return Sensitivity(0x1p41); }
   static double unit(double clip) { return std::ldexp(clip, -kBits); }
 
-  /// What could not be answered `answers` times, before anything is charged. `multiplier` is sigma of the
-  /// PoissonGaussianEvent (1 / mu of a GaussianEvent); 0 adds no noise.
-  static Status check(double clip, double multiplier, std::size_t entries, long long answers);
+  /// What could not be answered `answers` times, before anything is charged.
+  static Status check(double clip, std::size_t entries, long long answers);
 
   /// Scaled to norm <= clip and truncated: integers with squared norm <= 2^80. Refuses what is not finite.
   static Result<PrivateSum> on_lattice(std::span<const double> v, double clip);
 
   /// v, clipped, with its noise: as many rows as v has entries, one column.
-  static Result<Released<Matrix>> release(std::span<const double> v, double clip, double multiplier,
+  static Result<Released<Matrix>> release(std::span<const double> v, double clip, NoiseMultiplier multiplier,
                                           SecureRandom& random);
 };
 

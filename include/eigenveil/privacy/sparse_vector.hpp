@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/privacy/event.hpp"
 #include "eigenveil/privacy/released.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 
@@ -19,12 +20,11 @@ struct PrivateCounts {
 class SparseVector {
  public:
   /// Refuses an epsilon whose noise the sampler cannot draw.
-  static Status check(double epsilon);
+  static Status check(PureEpsilon epsilon);
 
   /// The first grid point whose noisy count is at most the noisy `target`; the last one if there is none.
-  /// epsilon = infinity adds no noise.
-  static Result<Released<std::size_t>> first_at_most(const PrivateCounts& counts, std::int64_t target, double epsilon,
-                                                     SecureRandom& random);
+  static Result<Released<std::size_t>> first_at_most(const PrivateCounts& counts, std::int64_t target,
+                                                     PureEpsilon epsilon, SecureRandom& random);
 };
 
 }  // namespace eigenveil

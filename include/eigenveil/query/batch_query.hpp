@@ -14,13 +14,13 @@ struct Batch {
 };
 
 /// A function of a whole batch, for losses in which every row meets every other, so that they are no sums over rows:
-/// integers that one row more in a batch moves by at most `sensitivity`, whatever the batch.
+/// integers that one row more in a batch moves by at most their sensitivity, whatever the batch.
 class BatchQuery {
  public:
   virtual ~BatchQuery() = default;
   virtual Result<PrivateSum> exact(const Batch& batch) const = 0;
+  /// Of what `exact` gives, for any batch.
   virtual Sensitivity sensitivity() const = 0;
-  virtual double unit() const = 0;  ///< the value of one lattice step
 };
 
 /// Any function of the batch, scaled to norm <= clip once it is computed: privacy/noisy_vector.proof.md.
@@ -30,15 +30,14 @@ class ClippedBatch final : public BatchQuery {
   ClippedBatch(Function function, double clip) : function_(std::move(function)), clip_(clip) {}
   Result<PrivateSum> exact(const Batch& batch) const override;
   Sensitivity sensitivity() const override;
-  double unit() const override;
 
  private:
   Function function_;
   double clip_;
 };
 
-/// Larger expected batches are refused: no query has to be exact for batches that practically never occur.
-inline constexpr double kLargestExpectedBatch = 4096;
-inline constexpr std::size_t kLargestBatch = 1 << 15;
+/// Of a larger batch the rows that come later are left out, where a query can bear that: ClippedBatch can, whose
+/// sensitivity holds for any function of the batch.
+inline constexpr std::size_t kLargestBatch = 1 << 13;
 
 }  // namespace eigenveil

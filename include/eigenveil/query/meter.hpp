@@ -4,19 +4,23 @@
 
 namespace eigenveil {
 
-/// Holds what was charged and lets through nothing else: every ask must be the next one of the plan, with at least the
-/// planned noise. After the first refusal everything is refused.
+/// Holds what was charged and gives out its noise, answer by answer: every ask must be the next one of the plan, by label
+/// and by kind of noise. Nobody tells it how much noise there shall be. After the first refusal everything is refused.
 class Meter {
  public:
   explicit Meter(PrivacyPlan plan) : plan_(std::move(plan)) {}
 
-  Status admit(const std::string& label, const Mechanism& asked);
+  Result<Mu> gaussian(const std::string& label);
+  Result<PureEpsilon> pure(const std::string& label);
+  Result<PoissonGaussianEvent> poisson(const std::string& label);
 
   bool complete() const { return !failed_ && event_ == plan_.events.size(); }
   const PrivacyPlan& plan() const { return plan_; }
 
  private:
-  Status refuse(const std::string& why);
+  Error refuse(const std::string& why);
+  template <class Event>
+  Result<Event> next(const std::string& label);
 
   PrivacyPlan plan_;
   std::size_t event_ = 0;   // the event that the next ask belongs to

@@ -5,7 +5,7 @@
 
 #include "eigenveil/query/batch_query.hpp"
 #include "eigenveil/query/filtered.hpp"
-#include "eigenveil/query/model_based.hpp"
+#include "eigenveil/query/model_query.hpp"
 
 namespace eigenveil {
 
@@ -15,42 +15,57 @@ struct RowsShape {
   std::optional<std::size_t> rows;  ///< replace-one only: under add-remove-one the number of rows is private
   Lattice lattice;
   Adjacency adjacency;
-  double noise_factor = 1;  ///< how many times the planned deviation the noise of an answer has: sites' noises add up
+};
+
+/// A released matrix that knows its own noise.
+class Answer {
+ public:
+  Answer(Released<Matrix> value, double deviation) : value_(std::move(value)), deviation_(deviation) {}
+  const Matrix& value() const { return value_.value(); }
+  /// Standard deviation of the noise in one entry (off the diagonal of a symmetric answer), in the features' units.
+  double deviation() const { return deviation_; }
+
+ private:
+  Released<Matrix> value_;
+  double deviation_;
 };
 
 /// A threshold that was found privately, and the sum that it filters.
 struct FilteredAnswer {
   Released<std::size_t> chosen;  ///< index of the threshold in the grid
-  Released<Matrix> product;
+  Answer product;
 };
 
-/// The only way to the data: noisy exact sums, each the next one of a charged plan. Estimators are programs over this
-/// interface and run on every engine that has it.
+/// The only way to the data: noisy exact sums, each the next one of a charged plan. An ask says what is asked and which
+/// answer of the plan it is; how much noise there is and between which neighbours stands in the plan alone. Estimators
+/// are programs over this interface and run on every engine that has it.
 class Oracle {
  public:
   virtual ~Oracle() = default;
 
   virtual RowsShape shape() const = 0;
+  /// What was charged. Public.
+  virtual const PrivacyPlan& plan() const = 0;
 
   /// The sum with the Gaussian noise of the plan's next event, which must be called `label`.
-  virtual Result<Released<Matrix>> ask(const std::string& label, const SumQuery& query, double mu) = 0;
+  virtual Result<Answer> ask(const std::string& label, const SumQuery& query) = 0;
 
   /// The first grid point that at most `target` rows exceed, by the sparse vector technique.
   virtual Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
-                                                      std::int64_t target, double epsilon) = 0;
+                                                      std::int64_t target) = 0;
 
   /// Two events of the plan from one sweep: the first threshold that at most `target` rows exceed (`search`, pure
   /// epsilon), then the filtered sum with Gaussian noise (`product`).
   virtual Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product,
-                                              const FilteredApply& query, std::int64_t target, double epsilon,
-                                              double mu) = 0;
+                                              const FilteredApply& query, std::int64_t target) = 0;
 
-  /// An answer whose sensitivity rests on a model of the rows. Only a plan that says `model_based` may ask.
-  virtual Result<Released<Matrix>> ask_model(const std::string& label, const ModelQuery& query, double mu) = 0;
+  /// An answer whose sensitivity rests on a model of the rows. Only a plan that says `model_based` may ask, and only
+  /// where one owner holds all rows: other engines refuse.
+  virtual Result<Answer> ask_model(const std::string& label, const ModelQuery& query);
 
-  /// A function of a Poisson sample of the rows, each taken with probability q, with noise of `sigma` sensitivities
-  /// (0: none). Add-remove-one only, and only where one process holds all rows: other engines refuse.
-  virtual Result<Released<Matrix>> ask_batch(const std::string& label, const BatchQuery& query, double q, double sigma);
+  /// A function of a Poisson sample of the rows. Add-remove-one only, and only where one process holds all rows: other
+  /// engines refuse.
+  virtual Result<Answer> ask_batch(const std::string& label, const BatchQuery& query);
 
   /// Shifts every row by a released mean and bounds it again. Charges nothing: rows are mapped one by one.
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;
@@ -60,10 +75,9 @@ class Oracle {
 
   /// True when every answer of the plan was asked for and nothing was refused.
   virtual bool complete() const = 0;
-
-  /// Standard deviation of the noise in one entry of the answer (off the diagonal for Gram), in the features' units.
-  double noise_of(const SumQuery& query, double mu) const;
-  double noise_of(const FilteredApply& query, std::size_t chosen, double mu) const;
 };
+
+/// epsilon that the plan has for its search of that label.
+Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& label);
 
 }  // namespace eigenveil

@@ -58,20 +58,21 @@ struct NormExceedance {
 };
 
 /// Refuses a query that does not fit the rows (dimensions, classes, grid), before anything is charged for it.
-Status validate(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
-Status validate(const NormExceedance& query, const BoundedRows& rows);
+Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacency);
+Status validate(const NormExceedance& query, const RowsFacts& rows);
 
-/// The exact sum over all rows, in lattice units.
-Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows);
+/// The layout of the sum, how far one row can move it and what its unit is worth; without values.
+PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& lattice, Adjacency adjacency);
+
+/// The exact sum over all rows.
+Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
 Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows);
 
 /// How far one row can move the exact sum, in lattice units, rounded up.
 Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency);
 
-/// True for the queries whose answer is a symmetric matrix.
-bool symmetric(const SumQuery& query);
-
-/// What one lattice unit of the sum is worth in the features' own units.
-double unit(const SumQuery& query, const Lattice& lattice);
+/// Standard deviation of the noise that an entry of such a sum gets (off the diagonal of a symmetric one), in the
+/// features' units; 0 for noise that cannot be drawn, which every ask refuses in words.
+double deviation_of(const PrivateSum& sum, Mu mu);
 
 }  // namespace eigenveil

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "eigenveil/query/filtered.hpp"
-#include "eigenveil/query/model_based.hpp"
 
 namespace eigenveil {
 
@@ -18,7 +17,10 @@ class RowSums {
   /// How many rows there are in all.
   virtual std::size_t rows() const = 0;
 
-  virtual Result<PrivateSum> sum(const SumQuery& query) = 0;
+  /// Whether this process holds all of them, and would whatever they were.
+  virtual bool alone() const = 0;
+
+  virtual Result<PrivateSum> sum(const SumQuery& query, Adjacency adjacency) = 0;
   virtual Result<PrivateCounts> counts(const NormExceedance& query) = 0;
   virtual Result<FilteredCells> cells(const FilteredApply& query) = 0;
   virtual Status recenter(const Vector& mean, RowBound radius) = 0;

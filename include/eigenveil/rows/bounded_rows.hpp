@@ -42,6 +42,13 @@ struct BoundingDiagnostics {
   std::size_t zeroed = 0;
 };
 
+/// What is public about bounded rows: whatever is refused or laid out before an answer is decided by this alone.
+struct RowsFacts {
+  std::size_t columns;
+  Lattice lattice;
+  bool classes;  ///< every row has a class, or is known to have none
+};
+
 /// Private rows after clipping and quantisation: the only rows an oracle takes. Every row has ||u|| <= 2^bits in
 /// exact integers. Immutable but for `recenter` and `remap`, which map each row by a public function of itself.
 class BoundedRows {
@@ -54,6 +61,7 @@ class BoundedRows {
   std::size_t columns() const { return store_.columns(); }
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
+  RowsFacts facts() const { return {columns(), lattice_, classed_}; }
   /// One a row, if a class column was named; -1: none
   const std::vector<std::int32_t>& classes() const { return classes_; }
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
@@ -77,6 +85,7 @@ class BoundedRows {
   ChunkStore store_;
   Lattice lattice_;
   std::vector<std::int32_t> classes_;
+  bool classed_ = false;
   std::vector<std::size_t> zeroed_;  // rows that are zero for want of a value: they stay so when recentred
   BoundingDiagnostics diagnostics_;
   int threads_;

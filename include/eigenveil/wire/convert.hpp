@@ -34,7 +34,7 @@ struct Recentring {
 /// Recentres or remaps the rows, whichever it says.
 Status recenter(BoundedRows& rows, const Recentring& to);
 Result<Recentring> from_wire(const wire::v1::Recenter& message);
-Result<PrivacyPlan> from_wire(const wire::v1::Plan& message);
+Result<PrivacyPlan> from_wire(const wire::v1::Plan& message, Adjacency adjacency);
 /// The options that read such rows from a file of one's own.
 Result<RowOptions> from_wire(const wire::v1::Rows& message);
 

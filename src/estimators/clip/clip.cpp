@@ -66,41 +66,45 @@ struct Moments {
   double noise_yy = 0;
 };
 
-Result<Matrix> ask_average(Oracle& oracle, const PrivacyEvent& event, const SumQuery& query, double rows) {
-  const auto sum = oracle.ask(event.label, query, mu_of(event));
+struct Average {
+  Matrix value;
+  double noise;  // of an entry
+};
+
+Result<Average> ask_average(Oracle& oracle, const char* label, const SumQuery& query, double rows) {
+  const auto sum = oracle.ask(label, query);
   if (!sum) return sum.error();
-  return Matrix(sum->value() / rows);
+  return Average{sum->value() / rows, sum->deviation() / rows};
 }
 
-Result<Moments> ask_pairs(Oracle& oracle, const PrivacyEvent& event, double rows, Eigen::Index d1) {
-  const auto gram = ask_average(oracle, event, Gram{}, rows);
+Result<Moments> ask_pairs(Oracle& oracle, double rows, Eigen::Index d1) {
+  const auto gram = ask_average(oracle, kGramLabel, Gram{}, rows);
   if (!gram) return gram.error();
-  const Eigen::Index d2 = gram->rows() - d1;
-  const double noise = oracle.noise_of(Gram{}, mu_of(event)) / rows;
-  return Moments{gram->topLeftCorner(d1, d1), gram->topRightCorner(d1, d2), gram->bottomRightCorner(d2, d2), noise,
-                 noise};
+  const Matrix& S = gram->value;
+  const Eigen::Index d2 = S.rows() - d1;
+  return Moments{S.topLeftCorner(d1, d1), S.topRightCorner(d1, d2), S.bottomRightCorner(d2, d2), gram->noise,
+                 gram->noise};
 }
 
 // With sums s_k over the rows of class k: S_xy = sum s_k y_k^T / n, S_yy = sum (n_k / n) y_k y_k^T
-Result<Moments> ask_classes(Oracle& oracle, std::span<const PrivacyEvent> events, double rows, const Matrix& captions,
-                            bool whitened) {
+Result<Moments> ask_classes(Oracle& oracle, double rows, const Matrix& captions, bool whitened) {
   const auto K = static_cast<std::size_t>(captions.rows());
   Moments moments;
   Vector shares = Vector::Constant(captions.rows(), 1.0 / static_cast<double>(K));
   if (whitened) {
-    const auto counts = ask_average(oracle, events[0], ClassCounts{K}, rows);
+    const auto counts = ask_average(oracle, kCountsLabel, ClassCounts{K}, rows);
     if (!counts) return counts.error();
-    shares = counts->col(0).cwiseMax(1e-3 / static_cast<double>(K));
+    shares = counts->value.col(0).cwiseMax(1e-3 / static_cast<double>(K));
   }
-  const auto sums = ask_average(oracle, events[whitened ? 1 : 0], ClassSums{K}, rows);
+  const auto sums = ask_average(oracle, kSumsLabel, ClassSums{K}, rows);
   if (!sums) return sums.error();
-  moments.xy = *sums * captions;
+  moments.xy = sums->value * captions;
   moments.yy = captions.transpose() * shares.asDiagonal() * captions;
   if (whitened) {
-    const auto gram = ask_average(oracle, events[2], Gram{}, rows);
+    const auto gram = ask_average(oracle, kGramLabel, Gram{}, rows);
     if (!gram) return gram.error();
-    moments.xx = *gram;
-    moments.noise_xx = oracle.noise_of(Gram{}, mu_of(events[2])) / rows;
+    moments.xx = gram->value;
+    moments.noise_xx = gram->noise;
   }
   return moments;
 }
@@ -118,15 +122,14 @@ Result<LinearHeads> whitened_heads(const Moments& moments, std::size_t r, double
                      weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y->transpose()};
 }
 
-Result<ClipResult> fit_linear(Oracle& oracle, std::span<const PrivacyEvent> events, const Preparation& prepared,
-                              const ClipOptions& options) {
+Result<ClipResult> fit_linear(Oracle& oracle, const Preparation& prepared, const ClipOptions& options) {
   const bool whitened = options.method == ClipMethod::kWhitened;
   const Eigen::Index d1 = has_classes(options) ? prepared.mean.size() : static_cast<Eigen::Index>(options.x_columns);
   const Vector text_mean = has_classes(options) ? Vector(options.captions.colwise().mean())
                                                 : Vector(prepared.mean.tail(prepared.mean.size() - d1));
-  const auto moments = has_classes(options) ? ask_classes(oracle, events, prepared.rows,
+  const auto moments = has_classes(options) ? ask_classes(oracle, prepared.rows,
                                                           options.captions.rowwise() - text_mean.transpose(), whitened)
-                                            : ask_pairs(oracle, events[0], prepared.rows, d1);
+                                            : ask_pairs(oracle, prepared.rows, d1);
   if (!moments) return moments.error();
   auto heads = whitened ? whitened_heads(*moments, options.dim, has_classes(options) ? options.floor : kPairFloor)
                         : solve_linear(moments->xy, options.dim, options.alpha);
@@ -134,11 +137,10 @@ Result<ClipResult> fit_linear(Oracle& oracle, std::span<const PrivacyEvent> even
   return ClipResult{std::move(heads->G1), prepared.mean.head(d1), std::move(heads->G2), text_mean, prepared.rows};
 }
 
-Result<ClipResult> fit_prompt(Oracle& oracle, std::span<const PrivacyEvent> events, const Preparation& prepared,
-                              const ClipOptions& options) {
-  const auto gram = ask_average(oracle, events[0], Gram{}, prepared.rows);
+Result<ClipResult> fit_prompt(Oracle& oracle, const Preparation& prepared, const ClipOptions& options) {
+  const auto gram = ask_average(oracle, kGramLabel, Gram{}, prepared.rows);
   if (!gram) return gram.error();
-  const auto A = whitener(*gram, oracle.noise_of(Gram{}, mu_of(events[0])) / prepared.rows, options.floor);
+  const auto A = whitener(gram->value, gram->noise, options.floor);
   if (!A) return A.error();
   const auto map = LinearMap::quantise(*A);
   if (!map) return map.error();
@@ -147,7 +149,7 @@ Result<ClipResult> fit_prompt(Oracle& oracle, std::span<const PrivacyEvent> even
 
   const auto text = simplex_of(options.captions, options.dim);
   if (!text) return text.error();
-  const auto theta = descend(oracle, events[1], prepared.rows, text->allowed, options);
+  const auto theta = descend(oracle, kGradientLabel, prepared.rows, text->allowed, options);
   if (!theta) return theta.error();
   // theta = G W + 1 c^T: the captions' embeddings carry the scores, up to what is the same for all of them
   const Matrix W = text->solve * theta->transpose();
@@ -170,20 +172,18 @@ Matrix as_long_as_random(const Matrix& G, bool linear) {
   return length > 0 ? Matrix(G * (std::sqrt(static_cast<double>(G.rows()) / (linear ? 2 : 1)) / length)) : G;
 }
 
-Result<ClipResult> fit_from_start(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
+Result<ClipResult> fit_from_start(Oracle& oracle, const ClipOptions& options) {
   const auto first = start_options(options);
   if (!first) return first.error();
-  const auto prepared = prepare(oracle, plan, preparation(options));
+  const auto prepared = prepare(oracle, preparation(options));
   if (!prepared) return prepared.error();
-  const auto events =
-      std::span(plan.events).subspan(preparation_events(oracle.shape().adjacency, preparation(options)));
-  auto heads = fit_linear(oracle, events, *prepared, *first);
+  auto heads = fit_linear(oracle, *prepared, *first);
   if (!heads) return heads.error();
   ClipOptions rest = options;
   rest.start = {as_long_as_random(heads->image_weights, options.training.linear),
                 as_long_as_random(heads->text_weights, options.training.linear)};
   // Rows are centred from here on.
-  auto fit = fit_training(oracle, plan, rest);
+  auto fit = fit_training(oracle, rest);
   if (!fit) return fit.error();
   fit->image_mean = std::move(heads->image_mean);
   if (!has_classes(options)) fit->text_mean = std::move(heads->text_mean);
@@ -237,29 +237,27 @@ std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 50
 
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {
   if (trains(options) && !options.start_by) return plan_training(options);
-  PrivacyPlan plan{plan_preparation(adjacency, preparation(options), 1)};
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, preparation(options), 1));
   ClipOptions sums = options;
   sums.method = options.start_by.value_or(options.method);
   for (PrivacyEvent& event : own_events(sums)) plan.events.push_back(std::move(event));
   if (!options.start_by) return plan;
   double squares = 0;
-  for (const PrivacyEvent& event : plan.events) squares += mu_of(event) * mu_of(event);
-  for (PrivacyEvent& event : plan.events)
-    event.mechanism = GaussianEvent{mu_of(event) * options.start_weight / std::sqrt(squares)};
+  const auto mu_of = [](PrivacyEvent& event) -> Mu& { return std::get<GaussianEvent>(event.mechanism).mu; };
+  for (PrivacyEvent& event : plan.events) squares += mu_of(event) * mu_of(event);
+  for (PrivacyEvent& event : plan.events) mu_of(event) *= options.start_weight / std::sqrt(squares);
   plan.events.push_back(plan_training(options).events.front());
   return plan;
 }
 
-Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
+Result<ClipResult> fit_clip(Oracle& oracle, const ClipOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  if (options.start_by) return fit_from_start(oracle, plan, options);
-  if (trains(options)) return fit_training(oracle, plan, options);
-  const auto prepared = prepare(oracle, plan, preparation(options));
+  if (options.start_by) return fit_from_start(oracle, options);
+  if (trains(options)) return fit_training(oracle, options);
+  const auto prepared = prepare(oracle, preparation(options));
   if (!prepared) return prepared.error();
-  const auto events =
-      std::span(plan.events).subspan(preparation_events(oracle.shape().adjacency, preparation(options)));
-  return options.method == ClipMethod::kPrompt ? fit_prompt(oracle, events, *prepared, options)
-                                               : fit_linear(oracle, events, *prepared, options);
+  return options.method == ClipMethod::kPrompt ? fit_prompt(oracle, *prepared, options)
+                                               : fit_linear(oracle, *prepared, options);
 }
 
 }  // namespace eigenveil

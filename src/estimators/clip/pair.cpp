@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -108,16 +110,20 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
 }
 
 Result<PrivateSum> PairGradient::exact(const Batch& batch) const {
+  if (static_cast<std::size_t>(batch.rows.rows()) > kLargestBatch)
+    return bad_input(
+        fmt::format("a batch has more than {} pairs, which is more than --method pair takes; lower the sampling rate. "
+                    "What was charged stays charged",
+                    kLargestBatch));
   const Vector v = flat(sum(pair_views(batch, x_columns_, texts_)));
   if (!v.allFinite()) return internal_error("a clipped gradient of pairs is not finite");
-  PrivateSum result{PrivateSum::Layout::kPlain, static_cast<std::size_t>(v.size()), 1, {}};
+  const double step = std::ldexp(bound(temperature_, clip_), -40);
+  PrivateSum result{PrivateSum::Layout::kPlain, static_cast<std::size_t>(v.size()), 1, sensitivity(), step, {}};
   result.values.reserve(result.rows);
-  for (const double x : v) result.values.push_back(static_cast<std::int64_t>(x / unit()));
+  for (const double x : v) result.values.push_back(static_cast<std::int64_t>(x / step));
   return result;
 }
 
 Sensitivity PairGradient::sensitivity() const { return Sensitivity(0x1p40 * kPairSlack); }
-
-double PairGradient::unit() const { return std::ldexp(bound(temperature_, clip_), -40); }
 
 }  // namespace eigenveil

@@ -24,7 +24,7 @@ Result<TextSide> simplex_of(const Matrix& captions, std::size_t r) {
   return side;
 }
 
-Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, const Matrix& allowed,
+Result<Matrix> descend(Oracle& oracle, const std::string& label, double rows, const Matrix& allowed,
                        const ClipOptions& options) {
   const auto d = static_cast<Eigen::Index>(oracle.shape().columns);
   Matrix theta = Matrix::Zero(d, allowed.rows());
@@ -34,7 +34,7 @@ Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, c
   for (std::size_t sweep = 0; sweep < options.sweeps; ++sweep) {
     auto W = LinearMap::quantise(theta);
     if (!W) return W.error();
-    const auto sum = oracle.ask(event.label, SoftmaxGradient{*std::move(W), options.clip}, mu_of(event));
+    const auto sum = oracle.ask(label, SoftmaxGradient{*std::move(W), options.clip});
     if (!sum) return sum.error();
     // v <- beta v + g,  theta <- theta - eta v
     velocity = options.momentum * velocity + sum->value() / rows * allowed;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "eigenveil/estimators/clip/clip.hpp"
 
 namespace eigenveil {
@@ -28,7 +26,7 @@ struct CornerTexts {
 Result<CornerTexts> corner_texts(const ClipOptions& options);
 
 /// The sweeps: d x K weights of the scores.
-Result<Matrix> descend(Oracle& oracle, const PrivacyEvent& event, double rows, const Matrix& allowed,
+Result<Matrix> descend(Oracle& oracle, const std::string& label, double rows, const Matrix& allowed,
                        const ClipOptions& options);
 
 }  // namespace eigenveil

@@ -30,6 +30,10 @@ std::unique_ptr<BatchQuery> query_at(const LinearHeads& heads, const ClipOptions
       train.clip);
 }
 
+const char* label_of(const ClipOptions& options) {
+  return options.method == ClipMethod::kPair ? kPairLabel : kBatchLabel;
+}
+
 }  // namespace
 
 Result<CornerTexts> corner_texts(const ClipOptions& options) {
@@ -76,13 +80,14 @@ Status check_training(const ClipOptions& options, std::size_t d1, std::size_t d2
     return usage_error("--method pair has the objective infonce, not linear");
   if (const auto sample = PoissonSample::of(train.sample_rate); !sample) return sample.error();
   if (const auto texts = corner_texts(options); !texts) return texts.error();
-  return NoisyVector::check(train.clip, 0, options.dim * (d1 + d2), static_cast<long long>(train.steps));
+  return NoisyVector::check(train.clip, options.dim * (d1 + d2), static_cast<long long>(train.steps));
 }
 
 PrivacyPlan plan_training(const ClipOptions& options) {
   // sigma in units of the sensitivity: 2 clip of a whole batch, or pair.proof.md's bound
-  return {{{options.method == ClipMethod::kPair ? kPairLabel : kBatchLabel,
-            PoissonGaussianEvent{options.training.sample_rate, 1}, static_cast<long long>(options.training.steps)}}};
+  return PrivacyPlan(Adjacency::kAddRemoveOne,
+                     {{label_of(options), PoissonGaussianEvent{options.training.sample_rate, 1},
+                       static_cast<long long>(options.training.steps)}});
 }
 
 PrivacyPlan paper_plan_training(PrivacyPlan tight) {
@@ -90,7 +95,7 @@ PrivacyPlan paper_plan_training(PrivacyPlan tight) {
   return tight;
 }
 
-Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options) {
+Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options) {
   const auto texts = corner_texts(options);
   if (!texts) return texts.error();
   const bool classed = texts->corners.rows() > 0;
@@ -98,8 +103,6 @@ Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const C
   const std::size_t d2 =
       classed ? static_cast<std::size_t>(texts->corners.cols()) : oracle.shape().columns - options.x_columns;
   LinearHeads heads = options.start.G1.size() > 0 ? options.start : starting_heads(options.dim, d1, d2);
-  const PrivacyEvent& event = plan.events.back();  // after those of start_by
-  const auto noise = std::get<PoissonGaussianEvent>(event.mechanism);
   // pair: a sum over the batch, whose size is private, in units of what one pair can do to it at C = 1
   const double scale =
       options.method == ClipMethod::kPair ? 1 / PairGradient::bound(options.training.temperature, 1) : 1.0;
@@ -107,7 +110,7 @@ Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const C
   Vector theta = flat(heads);
   DescentState state;
   for (std::size_t step = 0; step < options.training.steps; ++step) {
-    const auto gradient = oracle.ask_batch(event.label, *query_at(heads, options, *texts), noise.q, noise.sigma);
+    const auto gradient = oracle.ask_batch(label_of(options), *query_at(heads, options, *texts));
     if (!gradient) return gradient.error();
     descent.step(theta, state, scale * gradient->value().col(0));
     heads = from_flat(theta, heads);

@@ -29,14 +29,13 @@ Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget)
   return plan(pca_program(program), budget);
 }
 
-Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle,
-                          const PrivacyPlan& plan) {
+Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle) {
   if (program.method == PcaMethod::kSpiked) {
-    auto spiked = fit(pca_program(program), budget, oracle, plan);
+    auto spiked = fit(pca_program(program), budget, oracle);
     if (!spiked) return spiked.error();
     return CovarianceFit{std::move(spiked->pca), *spiked->noise_variance};
   }
-  auto released = release_covariance(oracle, plan, program.preparation);
+  auto released = release_covariance(oracle, program.preparation);
   if (!released) return released.error();
   const std::size_t d = oracle.shape().columns;
   auto pairs = top_eigenpairs(released->covariance, d);

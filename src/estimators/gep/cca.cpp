@@ -12,6 +12,7 @@ namespace eigenveil {
 namespace {
 
 constexpr double kPaperC = 12;
+std::string cca_products_label(std::size_t round) { return fmt::format("products {}", round); }
 
 struct Views {
   Eigen::Index x;
@@ -55,12 +56,10 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
   return result;
 }
 
-Result<GepResult> solve_once(Oracle& oracle, const PrivacyEvent& event, const Preparation& prepared, const Views& d,
-                             const GepOptions& options) {
-  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+Result<GepResult> solve_once(Oracle& oracle, const Preparation& prepared, const Views& d, const GepOptions& options) {
+  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
   if (!gram) return gram.error();
-  const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / prepared.rows;
-  return solve_pair(pair_of(gram->value() / prepared.rows, d, sigma), options);
+  return solve_pair(pair_of(gram->value() / prepared.rows, d, gram->deviation() / prepared.rows), options);
 }
 
 // X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
@@ -86,18 +85,16 @@ Split split(const Matrix& V, const Views& d, bool literal) {
   return parts;
 }
 
-Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::size_t first, const Preparation& prepared,
-                                const Views& d, const GepOptions& options) {
-  auto event = plan.events.begin() + static_cast<std::ptrdiff_t>(first);
+Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, const Views& d,
+                                const GepOptions& options) {
+  std::size_t round = 0;
   const double ridge = options.ridge.value_or(0);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const Split parts = split(V, d, options.as_in_paper);
     const auto X = Directions::quantise(parts.X);
     if (!X) return X.error();
-    const Apply apply{*X};
-    const auto answer = oracle.ask(event->label, apply, mu_of(*event));
+    const auto answer = oracle.ask(cca_products_label(++round), Apply{*X});
     if (!answer) return answer.error();
-    ++event;
     const Matrix P = answer->value() / prepared.rows;
     const Eigen::Index k = V.cols();
     Products products{Matrix(V.rows(), k), Matrix(V.rows(), k)};
@@ -138,11 +135,11 @@ Status check(const RowsShape& shape, const CcaOptions& options) {
 PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options) {
   const GepOptions& gep = options.gep;
   const bool once = gep.noise == GepNoise::kOnce;
-  PrivacyPlan plan{
-      plan_preparation(adjacency, gep.preparation, once ? 1.0 : std::sqrt(static_cast<double>(gep.rounds)))};
-  if (once) plan.events.push_back({"covariance", GaussianEvent{1.0}});
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation,
+                                               once ? 1.0 : std::sqrt(static_cast<double>(gep.rounds))));
+  if (once) plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
   for (std::size_t round = 1; !once && round <= gep.rounds; ++round)
-    plan.events.push_back({fmt::format("products {}", round), GaussianEvent{1.0}});
+    plan.events.push_back({cca_products_label(round), GaussianEvent{1.0}});
   return plan;
 }
 
@@ -153,16 +150,15 @@ PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta del
   return plan;
 }
 
-Result<CcaResult> fit_cca(Oracle& oracle, const PrivacyPlan& plan, const CcaOptions& options) {
+Result<CcaResult> fit_cca(Oracle& oracle, const CcaOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  const auto prepared = prepare(oracle, plan, options.gep.preparation);
+  const auto prepared = prepare(oracle, options.gep.preparation);
   if (!prepared) return prepared.error();
   const RowsShape shape = oracle.shape();
   const Views d = views_of(shape, options);
-  const std::size_t first = preparation_events(shape.adjacency, options.gep.preparation);
   const auto solved = options.gep.noise == GepNoise::kOnce
-                          ? solve_once(oracle, plan.events[first], *prepared, d, options.gep)
-                          : solve_by_flow(oracle, plan, first, *prepared, d, options.gep);
+                          ? solve_once(oracle, *prepared, d, options.gep)
+                          : solve_by_flow(oracle, *prepared, d, options.gep);
   if (!solved) return solved.error();
   return result_of(*solved, d, *prepared);
 }

@@ -17,6 +17,12 @@ namespace {
 constexpr double kCountsShare = 0.04;
 constexpr double kSumsShare = 0.22;
 
+std::string class_counts_label(ClassProblem problem) {
+  return problem == ClassProblem::kFisher ? "class counts" : "slice counts";
+}
+std::string class_sums_label(ClassProblem problem) { return problem == ClassProblem::kFisher ? "class sums" : "slice sums"; }
+std::string class_product_label(std::size_t round) { return fmt::format("product {}", round); }
+
 // What is released of the classes, as averages.
 struct Classes {
   Matrix means;    // d x C
@@ -48,14 +54,13 @@ Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) 
   return merged;
 }
 
-Result<Classes> ask_classes(Oracle& oracle, const PrivacyEvent& counts_event, const PrivacyEvent& sums_event,
-                            const ClassOptions& options) {
-  const auto counted = oracle.ask(counts_event.label, ClassCounts{options.classes}, mu_of(counts_event));
+Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
+  const auto counted = oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes});
   if (!counted) return counted.error();
-  const auto summed = oracle.ask(sums_event.label, ClassSums{options.classes}, mu_of(sums_event));
+  const auto summed = oracle.ask(class_sums_label(options.problem), ClassSums{options.classes});
   if (!summed) return summed.error();
-  double count_noise = oracle.noise_of(ClassCounts{options.classes}, mu_of(counts_event));
-  double sum_noise = oracle.noise_of(ClassSums{options.classes}, mu_of(sums_event));
+  double count_noise = counted->deviation();
+  double sum_noise = summed->deviation();
   Vector counts = counted->value().col(0);
   Matrix sums = summed->value();
   Classes result;
@@ -108,32 +113,28 @@ Result<Classes> ask_classes(Oracle& oracle, const PrivacyEvent& counts_event, co
   return result;
 }
 
-Result<GepResult> solve_once(Oracle& oracle, const PrivacyEvent& event, const Classes& classes,
-                             const ClassOptions& options) {
-  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+Result<GepResult> solve_once(Oracle& oracle, const Classes& classes, const ClassOptions& options) {
+  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
   if (!gram) return gram.error();
   const Eigen::Index d = gram->value().rows();
   const Matrix I = Matrix::Identity(d, d);
   const Matrix A = classes.between(I);
   const Matrix B = gram->value() / classes.rows - classes.around(options.problem, I);
-  const double sigma = oracle.noise_of(Gram{}, mu_of(event)) / classes.rows;
+  const double sigma = gram->deviation() / classes.rows;
   return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
                     options.gep);
 }
 
-Result<GepResult> solve_by_flow(Oracle& oracle, const PrivacyPlan& plan, std::size_t first, const Classes& classes,
-                                const ClassOptions& options) {
-  auto event = plan.events.begin() + static_cast<std::ptrdiff_t>(first);
+Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const ClassOptions& options) {
+  std::size_t round = 0;
   const double ridge = options.gep.ridge.value_or(0);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     // V = Q R: G V = (G Q) R
     const Matrix Q = orthonormal(V);
     const auto X = Directions::quantise(Q);
     if (!X) return X.error();
-    const Apply apply{*X};
-    const auto answer = oracle.ask(event->label, apply, mu_of(*event));
+    const auto answer = oracle.ask(class_product_label(++round), Apply{*X});
     if (!answer) return answer.error();
-    ++event;
     Matrix BV = answer->value() / classes.rows * (Q.transpose() * V) - classes.around(options.problem, V) + ridge * V;
     return Products{classes.between(V), std::move(BV)};
   };
@@ -179,15 +180,14 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
 
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   const GepOptions& gep = options.gep;
-  const char* what = options.problem == ClassProblem::kFisher ? "class" : "slice";
-  PrivacyPlan plan{plan_preparation(adjacency, gep.preparation, 1.0)};
-  plan.events.push_back({fmt::format("{} counts", what), GaussianEvent{std::sqrt(kCountsShare)}});
-  plan.events.push_back({fmt::format("{} sums", what), GaussianEvent{std::sqrt(kSumsShare)}});
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation, 1.0));
+  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(kCountsShare)}});
+  plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(kSumsShare)}});
   const double rest = 1 - kCountsShare - kSumsShare;
-  if (gep.noise == GepNoise::kOnce) plan.events.push_back({"covariance", GaussianEvent{std::sqrt(rest)}});
+  if (gep.noise == GepNoise::kOnce) plan.events.push_back({kCovarianceLabel, GaussianEvent{std::sqrt(rest)}});
   for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
     plan.events.push_back(
-        {fmt::format("product {}", round), GaussianEvent{std::sqrt(rest / static_cast<double>(gep.rounds))}});
+        {class_product_label(round), GaussianEvent{std::sqrt(rest / static_cast<double>(gep.rounds))}});
   return plan;
 }
 
@@ -202,15 +202,14 @@ PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Del
   return plan;
 }
 
-Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const ClassOptions& options) {
+Result<ClassResult> fit_classes(Oracle& oracle, const ClassOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  const auto prepared = prepare(oracle, plan, options.gep.preparation);
+  const auto prepared = prepare(oracle, options.gep.preparation);
   if (!prepared) return prepared.error();
-  const std::size_t first = preparation_events(oracle.shape().adjacency, options.gep.preparation);
-  const auto classes = ask_classes(oracle, plan.events[first], plan.events[first + 1], options);
+  const auto classes = ask_classes(oracle, options);
   if (!classes) return classes.error();
-  auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, plan.events[first + 2], *classes, options)
-                                                     : solve_by_flow(oracle, plan, first + 2, *classes, options);
+  auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, *classes, options)
+                                                     : solve_by_flow(oracle, *classes, options);
   if (!solved) return solved.error();
   fix_signs(solved->vectors);
   const Matrix means = (classes->means.colwise() + prepared->mean).transpose();

@@ -12,32 +12,28 @@
 namespace eigenveil {
 namespace {
 
-Result<GepResult> solve_once(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options) {
-  const PrivacyEvent& of_a = plan.events[0];
-  const PrivacyEvent& of_b = plan.events[1];
-  const auto A = oracle.ask(of_a.label, Which::kA, mu_of(of_a));
+std::string pair_matrix_label(char which) { return fmt::format("matrix {}", which); }
+std::string pair_product_label(char which, std::size_t round) { return fmt::format("product {} {}", which, round); }
+
+Result<GepResult> solve_once(PairOracle& oracle, const GepOptions& options) {
+  const auto A = oracle.ask(pair_matrix_label('a'), Which::kA);
   if (!A) return A.error();
-  const auto B = oracle.ask(of_b.label, Which::kB, mu_of(of_b));
+  const auto B = oracle.ask(pair_matrix_label('b'), Which::kB);
   if (!B) return B.error();
-  const double sigma_a = oracle.noise_of_matrix(Which::kA, mu_of(of_a));
-  const double sigma_b = oracle.noise_of_matrix(Which::kB, mu_of(of_b));
-  return solve_pair(
-      {A->value(), B->value(), sigma_a, sigma_b, 2 * sigma_a * std::sqrt(static_cast<double>(oracle.columns()))},
-      options);
+  const double edge = 2 * A->deviation() * std::sqrt(static_cast<double>(oracle.columns()));
+  return solve_pair({A->value(), B->value(), A->deviation(), B->deviation(), edge}, options);
 }
 
-Result<GepResult> solve_by_flow(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options) {
-  auto event = plan.events.begin();
+Result<GepResult> solve_by_flow(PairOracle& oracle, const GepOptions& options) {
+  std::size_t round = 0;
   const double ridge = options.ridge.value_or(0);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const Matrix Q = orthonormal(V);
     const Matrix R = Q.transpose() * V;
-    const auto AQ = oracle.ask_product(event->label, Which::kA, Q, mu_of(*event));
+    const auto AQ = oracle.ask_product(pair_product_label('a', ++round), Which::kA, Q);
     if (!AQ) return AQ.error();
-    ++event;
-    const auto BQ = oracle.ask_product(event->label, Which::kB, Q, mu_of(*event));
+    const auto BQ = oracle.ask_product(pair_product_label('b', round), Which::kB, Q);
     if (!BQ) return BQ.error();
-    ++event;
     return Products{AQ->value() * R, BQ->value() * R + ridge * V};
   };
   FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
@@ -58,27 +54,27 @@ Status check(const GepOptions& options, std::size_t columns) {
   return {};
 }
 
-PrivacyPlan plan_pair(const GepOptions& options) {
-  if (options.noise == GepNoise::kOnce) return {{{"matrix a", GaussianEvent{1.0}}, {"matrix b", GaussianEvent{1.0}}}};
-  PrivacyPlan plan;
+PrivacyPlan plan_pair(Adjacency adjacency, const GepOptions& options) {
+  if (options.noise == GepNoise::kOnce)
+    return PrivacyPlan(adjacency, {{pair_matrix_label('a'), GaussianEvent{1.0}}, {pair_matrix_label('b'), GaussianEvent{1.0}}});
+  PrivacyPlan plan(adjacency);
   for (std::size_t round = 1; round <= options.rounds; ++round) {
-    plan.events.push_back({fmt::format("product a {}", round), GaussianEvent{1.0}});
-    plan.events.push_back({fmt::format("product b {}", round), GaussianEvent{1.0}});
+    plan.events.push_back({pair_product_label('a', round), GaussianEvent{1.0}});
+    plan.events.push_back({pair_product_label('b', round), GaussianEvent{1.0}});
   }
   return plan;
 }
 
-PrivacyPlan paper_plan_pair(const GepOptions& options, Epsilon epsilon, Delta delta) {
-  PrivacyPlan plan = plan_pair(options);
+PrivacyPlan paper_plan_pair(Adjacency adjacency, const GepOptions& options, Epsilon epsilon, Delta delta) {
+  PrivacyPlan plan = plan_pair(adjacency, options);
   for (PrivacyEvent& event : plan.events)
     event.mechanism = GaussianEvent{paper_mu(1, 1, options.rounds, epsilon, delta)};
   return plan;
 }
 
-Result<GepResult> fit_pair(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options) {
+Result<GepResult> fit_pair(PairOracle& oracle, const GepOptions& options) {
   EIGENVEIL_TRY(check(options, oracle.columns()));
-  auto solved =
-      options.noise == GepNoise::kOnce ? solve_once(oracle, plan, options) : solve_by_flow(oracle, plan, options);
+  auto solved = options.noise == GepNoise::kOnce ? solve_once(oracle, options) : solve_by_flow(oracle, options);
   if (!solved) return solved.error();
   fix_signs(solved->vectors);
   return solved;

@@ -21,26 +21,24 @@ Result<EigenPairs> sparse_eigenpairs(const Matrix& S, Matrix Q, std::size_t spar
 }  // namespace
 
 PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
-  PrivacyPlan plan{plan_preparation(adjacency, options.preparation, 1.0)};
-  plan.events.push_back({"covariance", GaussianEvent{1.0}});
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, 1.0));
+  plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
   return plan;
 }
 
-Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PrivacyPlan& plan,
-                                              const PreparationOptions& preparation) {
-  auto prepared = prepare(oracle, plan, preparation);
+Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation) {
+  auto prepared = prepare(oracle, preparation);
   if (!prepared) return prepared.error();
-  const PrivacyEvent& event = plan.events.back();
-  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
   if (!gram) return gram.error();
-  const double noise = oracle.noise_of(Gram{}, mu_of(event)) / prepared->rows;
+  const double noise = gram->deviation() / prepared->rows;
   return ReleasedCovariance{gram->value() / prepared->rows, *std::move(prepared), noise};
 }
 
-Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options) {
+Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options));
-  const auto released = release_covariance(oracle, plan, options.preparation);
+  const auto released = release_covariance(oracle, options.preparation);
   if (!released) return released.error();
   auto pairs = top_eigenpairs(released->covariance, options.components);
   if (!pairs) return pairs.error();

@@ -106,14 +106,14 @@ Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget) {
   return calibrate(draft(program, budget), budget.epsilon, budget.delta, budget.accounting);
 }
 
-Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle, const PrivacyPlan& plan) {
+Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle) {
   if (program.method == PcaMethod::kSpiked) {
-    auto spiked = fit_spiked(oracle, plan, program.options.preparation, program.spiked);
+    auto spiked = fit_spiked(oracle, program.options.preparation, program.spiked);
     if (!spiked) return spiked.error();
     return PcaFit{std::move(spiked->pca), spiked->noise_variance};
   }
-  auto pca = iterates(program) ? fit_power(oracle, plan, program.options, power_options(program, budget))
-                               : fit_gram(oracle, plan, program.options);
+  auto pca = iterates(program) ? fit_power(oracle, program.options, power_options(program, budget))
+                               : fit_gram(oracle, program.options);
   if (!pca) return pca.error();
   return PcaFit{*std::move(pca), {}};
 }

@@ -32,30 +32,20 @@ Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptio
   return {};
 }
 
-// What a round learns of G Q, and the noise in it.
-struct Product {
-  Matrix value;
-  double sigma;
-};
+std::string power_search_label(std::size_t round) { return fmt::format("threshold {}", round + 1); }
+std::string power_product_label(std::size_t round) { return fmt::format("product {}", round + 1); }
 
-Result<Product> ask_plain(Oracle& oracle, const PrivacyEvent& event, const Directions& X) {
-  const Apply query{X};
-  const auto answer = oracle.ask(event.label, query, mu_of(event));
-  if (!answer) return answer.error();
-  return Product{answer->value(), oracle.noise_of(query, mu_of(event))};
-}
-
-Result<Product> ask_filtered(Oracle& oracle, const PrivacyEvent& search, const PrivacyEvent& product,
-                             const Directions& X, double rows, const PowerOptions& power) {
+Result<Answer> ask_filtered(Oracle& oracle, std::size_t round, const Directions& X, double rows,
+                            const PowerOptions& power) {
   const RowsShape shape = oracle.shape();
   const bool drop = power.filter == RowFilter::kDrop;
   const FilteredApply query{X, threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio),
                             drop ? FilterMode::kDrop : FilterMode::kShrink};
   const double above = power.rows_above.value_or((drop ? power.share_above / 20 : power.share_above) * rows);
-  const auto answer = oracle.ask_filtered(search.label, product.label, query, static_cast<std::int64_t>(above),
-                                          epsilon_of(search), mu_of(product));
+  auto answer =
+      oracle.ask_filtered(power_search_label(round), power_product_label(round), query, static_cast<std::int64_t>(above));
   if (!answer) return answer.error();
-  return Product{*answer->product, oracle.noise_of(query, *answer->chosen, mu_of(product))};
+  return std::move(answer->product);
 }
 
 // s (d / s)^(1 - t / (T - 1)): a start that knows nothing must not decide about columns in its first rounds.
@@ -82,24 +72,21 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
 
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
   const double rounds = static_cast<double>(power.rounds);
-  PrivacyPlan plan{plan_preparation(adjacency, options.preparation, std::sqrt(rounds))};
-  for (std::size_t round = 1; round <= power.rounds; ++round) {
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, std::sqrt(rounds)));
+  for (std::size_t round = 0; round < power.rounds; ++round) {
     if (power.filter != RowFilter::kOff)
-      plan.events.push_back({fmt::format("threshold {}", round), PureEvent{std::sqrt(kSearchShare)}});
+      plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(kSearchShare)}});
     const double share = power.filter == RowFilter::kOff ? 1 : 1 - kSearchShare;
-    plan.events.push_back({fmt::format("product {}", round), GaussianEvent{std::sqrt(share)}});
+    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt(share)}});
   }
   return plan;
 }
 
-Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options,
-                            const PowerOptions& power) {
+Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
-  const auto prepared = prepare(oracle, plan, options.preparation);
+  const auto prepared = prepare(oracle, options.preparation);
   if (!prepared) return prepared.error();
-  auto event =
-      plan.events.begin() + static_cast<std::ptrdiff_t>(preparation_events(shape.adjacency, options.preparation));
 
   Matrix Q = start(shape.columns, options.components);
   Matrix product;
@@ -108,12 +95,11 @@ Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOp
     const auto X = Directions::quantise(Q);
     if (!X) return X.error();
     const bool filtered = power.filter != RowFilter::kOff;
-    const auto answer = filtered ? ask_filtered(oracle, event[0], event[1], *X, prepared->rows, power)
-                                 : ask_plain(oracle, event[0], *X);
+    const auto answer = filtered ? ask_filtered(oracle, round, *X, prepared->rows, power)
+                                 : oracle.ask(power_product_label(round), Apply{*X});
     if (!answer) return answer.error();
-    event += filtered ? 2 : 1;
-    sigma = answer->sigma;
-    product = answer->value / prepared->rows;
+    sigma = answer->deviation();
+    product = answer->value() / prepared->rows;
     // Q <- qr(truncate(qr(G Q)))
     Q = orthonormal(product);
     if (options.sparsity) Q = truncate_rows(Q, kept_rows(shape.columns, *options.sparsity, round, power));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "eigenveil/estimators/pca/gram.hpp"
+#include "eigenveil/estimators/pca/model_based.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 
 namespace eigenveil {
@@ -16,6 +17,11 @@ constexpr double kRadiusShare = 0.02;
 constexpr double kBlockShare = 0.10;
 constexpr double kTraceShare = 0.03;
 constexpr double kPilotShare = 0.10;
+constexpr const char* kRadiusLabel = "radius";
+constexpr const char* kBlockLabel = "eigenvalues";
+constexpr const char* kTraceLabel = "trace";
+constexpr const char* kPilotLabel = "pilot";
+constexpr const char* kProjectorLabel = "projector";
 
 bool needs_pilot(const SpikedOptions& options) { return !options.noise_variance || !options.spike; }
 
@@ -34,32 +40,27 @@ PrivacyPlan plan_strict(Adjacency adjacency, const PreparationOptions& preparati
       options.subspace == Subspace::kGram ? plan_gram(adjacency, pca) : plan_power(adjacency, pca, options.power);
   const double trace = options.noise_variance ? 0 : kTraceShare;
   const double total = squared_weight(plan) / (1 - kRadiusShare - kBlockShare - trace);
-  plan.events.push_back({"radius", PureEvent{std::sqrt(kRadiusShare * total)}});
-  plan.events.push_back({"eigenvalues", GaussianEvent{std::sqrt(kBlockShare * total)}});
-  if (trace > 0) plan.events.push_back({"trace", GaussianEvent{std::sqrt(trace * total)}});
+  plan.events.push_back({kRadiusLabel, PureEvent{std::sqrt(kRadiusShare * total)}});
+  plan.events.push_back({kBlockLabel, GaussianEvent{std::sqrt(kBlockShare * total)}});
+  if (trace > 0) plan.events.push_back({kTraceLabel, GaussianEvent{std::sqrt(trace * total)}});
   return plan;
 }
 
 PrivacyPlan plan_model(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options) {
   const double pilot = needs_pilot(options) ? kPilotShare : 0;
-  PrivacyPlan plan{plan_preparation(adjacency, preparation, 1.0), true};
-  if (pilot > 0) plan.events.push_back({"pilot", GaussianEvent{std::sqrt(pilot)}});
-  plan.events.push_back({"projector", GaussianEvent{std::sqrt((1 - pilot) * (1 - kBlockShare))}});
-  plan.events.push_back({"eigenvalues", GaussianEvent{std::sqrt((1 - pilot) * kBlockShare)}});
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, preparation, 1.0), true);
+  if (pilot > 0) plan.events.push_back({kPilotLabel, GaussianEvent{std::sqrt(pilot)}});
+  plan.events.push_back({kProjectorLabel, GaussianEvent{std::sqrt((1 - pilot) * (1 - kBlockShare))}});
+  plan.events.push_back({kBlockLabel, GaussianEvent{std::sqrt((1 - pilot) * kBlockShare)}});
   return plan;
 }
 
-PrivacyPlan first_events(const PrivacyPlan& plan, std::size_t count) {
-  return {{plan.events.begin(), plan.events.begin() + static_cast<std::ptrdiff_t>(count)}};
-}
-
 // U, as the chosen method finds it.
-Result<PcaResult> find_subspace(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
-                                const SpikedOptions& options) {
+Result<PcaResult> find_subspace(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
   if (options.subspace == Subspace::kAdaptivePower)
-    return fit_power(oracle, plan, {*options.rank, preparation, {}}, options.power);
-  if (options.rank) return fit_gram(oracle, plan, {*options.rank, preparation, {}});
-  const auto released = release_covariance(oracle, plan, preparation);
+    return fit_power(oracle, {*options.rank, preparation, {}}, options.power);
+  if (options.rank) return fit_gram(oracle, {*options.rank, preparation, {}});
+  const auto released = release_covariance(oracle, preparation);
   if (!released) return released.error();
   const std::size_t d = oracle.shape().columns;
   const auto all = top_eigenpairs(released->covariance, d);
@@ -72,17 +73,17 @@ Result<PcaResult> find_subspace(Oracle& oracle, const PrivacyPlan& plan, const P
 }
 
 // sum t t^T / n over t = U^T u, shortened to a radius that few rows exceed
-Result<Matrix> projected_block(Oracle& oracle, const PrivacyEvent& search, const PrivacyEvent& block,
-                               const Directions& U, double rows) {
+Result<Matrix> projected_block(Oracle& oracle, const Directions& U, double rows) {
   const double B = oracle.shape().lattice.radius;
   std::vector<double> grid;
   for (int i = 60; i >= 0; --i) grid.push_back(B * std::exp2(-i / 4.0));
   // The search itself errs by some 2 / epsilon rows; beyond that a thousandth of the rows may be shortened.
-  const double above = (std::isinf(epsilon_of(search)) ? 0 : 8 / epsilon_of(search)) + 0.001 * rows;
-  const auto found =
-      oracle.first_at_most(search.label, NormExceedance{grid, U}, static_cast<std::int64_t>(above), epsilon_of(search));
+  const auto epsilon = planned_epsilon(oracle.plan(), kRadiusLabel);
+  if (!epsilon) return epsilon.error();
+  const auto above = static_cast<std::int64_t>(8 / *epsilon + 0.001 * rows);
+  const auto found = oracle.first_at_most(kRadiusLabel, NormExceedance{grid, U}, above);
   if (!found) return found.error();
-  const auto gram = oracle.ask(block.label, ProjectedGram{U, grid[**found]}, mu_of(block));
+  const auto gram = oracle.ask(kBlockLabel, ProjectedGram{U, grid[**found]});
   if (!gram) return gram.error();
   return Matrix(gram->value() / rows);
 }
@@ -101,20 +102,17 @@ Result<SpikedResult> assemble(PcaResult pca, const Matrix& block, std::optional<
   return SpikedResult{std::move(pca), variance};
 }
 
-Result<SpikedResult> fit_strict(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
-                                const SpikedOptions& options) {
-  const std::size_t own = options.noise_variance ? 2 : 3;
-  const auto* event = plan.events.data() + plan.events.size() - own;
-  auto subspace = find_subspace(oracle, first_events(plan, plan.events.size() - own), preparation, options);
+Result<SpikedResult> fit_strict(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
+  auto subspace = find_subspace(oracle, preparation, options);
   if (!subspace) return subspace.error();
   const auto U = Directions::quantise(subspace->components);
   if (!U) return U.error();
   const double rows = subspace->rows;
-  const auto block = projected_block(oracle, event[0], event[1], *U, rows);
+  const auto block = projected_block(oracle, *U, rows);
   if (!block) return block.error();
   std::optional<double> trace;
   if (!options.noise_variance) {
-    const auto squares = oracle.ask(event[2].label, SquaredNorms{}, mu_of(event[2]));
+    const auto squares = oracle.ask(kTraceLabel, SquaredNorms{});
     if (!squares) return squares.error();
     trace = squares->value()(0, 0) / rows;
   }
@@ -128,8 +126,8 @@ struct Signal {
   double sigma2;
 };
 
-Result<Signal> pilot_signal(Oracle& oracle, const PrivacyEvent& event, std::size_t r, double rows) {
-  const auto gram = oracle.ask(event.label, Gram{}, mu_of(event));
+Result<Signal> pilot_signal(Oracle& oracle, std::size_t r, double rows) {
+  const auto gram = oracle.ask(kPilotLabel, Gram{});
   if (!gram) return gram.error();
   const Matrix covariance = gram->value() / rows;
   const auto top = top_eigenpairs(covariance, r);
@@ -137,22 +135,20 @@ Result<Signal> pilot_signal(Oracle& oracle, const PrivacyEvent& event, std::size
   const auto d = static_cast<double>(covariance.cols());
   const double sigma2 = std::max(1e-12, (covariance.trace() - top->values.sum()) / (d - static_cast<double>(r)));
   // A spike that the pilot cannot tell from its own noise is taken to be as small as that noise.
-  const double edge = 2 * oracle.noise_of(Gram{}, mu_of(event)) / rows * std::sqrt(d);
+  const double edge = 2 * gram->deviation() / rows * std::sqrt(d);
   const auto spike = [&](double value) { return std::max({value - sigma2, edge, 1e-12}); };
   return Signal{spike(top->values[0]), spike(top->values[top->values.size() - 1]), sigma2};
 }
 
-Result<SpikedResult> fit_model(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
-                               const SpikedOptions& options) {
+Result<SpikedResult> fit_model(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
   const RowsShape shape = oracle.shape();
-  const auto prepared = prepare(oracle, plan, preparation);
+  const auto prepared = prepare(oracle, preparation);
   if (!prepared) return prepared.error();
-  const auto* event = plan.events.data() + preparation_events(shape.adjacency, preparation);
   const double n = prepared->rows;
   const std::size_t r = *options.rank;
   Signal signal{options.spike.value_or(0), options.spike.value_or(0), options.noise_variance.value_or(0)};
   if (needs_pilot(options)) {
-    const auto pilot = pilot_signal(oracle, *event++, r, n);
+    const auto pilot = pilot_signal(oracle, r, n);
     if (!pilot) return pilot.error();
     if (!options.spike) signal = {pilot->largest, pilot->smallest, signal.sigma2};
     if (!options.noise_variance) signal.sigma2 = pilot->sigma2;
@@ -165,16 +161,16 @@ Result<SpikedResult> fit_model(Oracle& oracle, const PrivacyPlan& plan, const Pr
   const double delta1 = options.c2 * (ratio + std::sqrt(kappa * ratio)) * std::sqrt(p * logs) / n;
   const double delta2 = options.c3 * (signal.largest * logs + signal.sigma2 * p) / n;
 
-  const auto projector = oracle.ask_model(event[0].label, SpikedProjector{r, delta1}, mu_of(event[0]));
+  const auto projector = oracle.ask_model(kProjectorLabel, SpikedProjector(r, delta1));
   if (!projector) return projector.error();
   const auto top = top_eigenpairs(projector->value(), r);
   if (!top) return top.error();
   const auto U = Directions::quantise(top->vectors);
   if (!U) return U.error();
-  const auto block = oracle.ask_model(event[1].label, SpikedBlock{*U, n * delta2}, mu_of(event[1]));
+  const auto block = oracle.ask_model(kBlockLabel, SpikedBlock(*U, n * delta2));
   if (!block) return block.error();
   // What the noise alone adds to an eigenvalue of the r x r block
-  const double edge = 2 * delta2 / (std::sqrt(2.0) * mu_of(event[1])) * std::sqrt(static_cast<double>(r));
+  const double edge = 2 * block->deviation() / n * std::sqrt(static_cast<double>(r));
   return assemble({top->vectors, top->values, prepared->mean, n, edge}, block->value() / n, signal.sigma2, {});
 }
 
@@ -227,12 +223,11 @@ PrivacyPlan plan_spiked(Adjacency adjacency, const PreparationOptions& preparati
                                                 : plan_strict(adjacency, preparation, options);
 }
 
-Result<SpikedResult> fit_spiked(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
-                                const SpikedOptions& options) {
+Result<SpikedResult> fit_spiked(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape.columns, shape.adjacency, options));
-  return options.guarantee == Guarantee::kModel ? fit_model(oracle, plan, preparation, options)
-                                                : fit_strict(oracle, plan, preparation, options);
+  return options.guarantee == Guarantee::kModel ? fit_model(oracle, preparation, options)
+                                                : fit_strict(oracle, preparation, options);
 }
 
 }  // namespace eigenveil

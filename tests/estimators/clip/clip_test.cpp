@@ -94,9 +94,9 @@ ClipOptions options_for(ClipMethod method, const Fixed& data, std::size_t dim = 
 
 ClipResult fit_on(const Fixed& data, const ClipOptions& options, const PrivacyPlan& plan, int threads = 2,
                   Adjacency adjacency = Adjacency::kReplaceOne) {
-  LocalOracle oracle(test::bound_classed(data.rows, data.classes, 1, threads), adjacency, reserve_without_ledger(plan),
+  LocalOracle oracle(test::bound_classed(data.rows, data.classes, 1, threads), reserve_without_ledger(plan),
                      SecureRandom::insecure(7));
-  auto fit = fit_clip(oracle, plan, options);
+  auto fit = fit_clip(oracle, options);
   EXPECT_TRUE(fit.ok()) << (fit.ok() ? "" : fit.error().message);
   EXPECT_TRUE(oracle.complete()) << "all that is planned is asked";
   return *std::move(fit);
@@ -159,7 +159,7 @@ TEST(FitClip, PairsShareTheirCanonicalDirection) {
     options.x_columns = 6;
     const auto plan = calibrate(plan_clip(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
     auto oracle = test::oracle_over(rows, 1.5, *plan, 3);
-    const auto fit = fit_clip(oracle, *plan, options);
+    const auto fit = fit_clip(oracle, options);
     ASSERT_TRUE(fit.ok());
     EXPECT_LT(test::misalignment(fit->image_weights.row(0), views.u), 0.01);
     EXPECT_LT(test::misalignment(fit->text_weights.row(0), views.w), 0.01);
@@ -182,9 +182,9 @@ TEST(FitClip, RefusesWhatDoesNotGoTogether) {
   twins.captions.row(1) = twins.captions.row(0);
   const ClipOptions options = options_for(ClipMethod::kPrompt, twins);
   const auto plan = without_noise(plan_clip(Adjacency::kReplaceOne, options));
-  LocalOracle oracle(test::bound_classed(twins.rows, twins.classes, 1), Adjacency::kReplaceOne,
+  LocalOracle oracle(test::bound_classed(twins.rows, twins.classes, 1),
                      reserve_without_ledger(plan), SecureRandom::insecure(1));
-  EXPECT_THAT(fit_clip(oracle, plan, options).error().message, HasSubstr("say the same"));
+  EXPECT_THAT(fit_clip(oracle, options).error().message, HasSubstr("say the same"));
 }
 
 }  // namespace

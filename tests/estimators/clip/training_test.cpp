@@ -36,7 +36,7 @@ ClipOptions two_steps() {
 LocalOracle quiet_oracle(const RowMajorMatrix& rows, const ClipOptions& options) {
   PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
   std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
-  return test::oracle_over(rows, 2, plan, 1, Adjacency::kAddRemoveOne);
+  return test::oracle_over(rows, 2, plan, 1);
 }
 
 // ---- batch
@@ -68,7 +68,7 @@ TEST(ClipTraining, TwoStepsAreThoseOfAlgorithmOne) {
   auto oracle = quiet_oracle(rows, options);
   PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
   std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
-  const auto fit = fit_clip(oracle, plan, options);
+  const auto fit = fit_clip(oracle, options);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   const double root = std::sqrt(1.01);
   Matrix expected(2, 2);
@@ -114,7 +114,7 @@ TEST(ClipTraining, AnEmptyBatchOrOnePairHasNoGradientAndIsNoisedAllTheSame) {
   ClipOptions options = two_steps();
   options.training.sample_rate = 1e-12;
   const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
-  auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1, Adjacency::kAddRemoveOne);
+  auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
   const auto gradient = oracle.ask_batch(
       plan.events[0].label,
       ClippedBatch([](const Batch& batch) { return Vector::Constant(5, static_cast<double>(batch.rows.rows())); }, 1),
@@ -319,8 +319,8 @@ double correlation_found(ClipMethod method, double epsilon, std::size_t steps) {
   options.training.steps = steps;
   const auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-5));
   EXPECT_TRUE(plan.ok());
-  auto oracle = test::oracle_over(rows, std::sqrt(2.0), *plan, 9, Adjacency::kAddRemoveOne);
-  const auto fit = fit_clip(oracle, *plan, options);
+  auto oracle = test::oracle_over(rows, std::sqrt(2.0), *plan, 9);
+  const auto fit = fit_clip(oracle, options);
   EXPECT_TRUE(fit.ok()) << fit.error().message;
   const RowMajorMatrix F = (rows.leftCols(4) * fit->image_weights.transpose()).rowwise().normalized();
   const RowMajorMatrix G = (rows.rightCols(4) * fit->text_weights.transpose()).rowwise().normalized();
@@ -354,8 +354,8 @@ TEST(ClipTraining, BeginsWithTheHeadsAndMeansOfItsStart) {
     PrivacyPlan plan = test::without_noise(plan_clip(Adjacency::kAddRemoveOne, options));
     ASSERT_EQ(plan.events.back().count, 2);
     std::get<PoissonGaussianEvent>(plan.events.back().mechanism).sigma = 0;
-    auto oracle = test::oracle_over(rows, std::sqrt(2.0), plan, 1, Adjacency::kAddRemoveOne);
-    const auto fit = fit_clip(oracle, plan, options);
+    auto oracle = test::oracle_over(rows, std::sqrt(2.0), plan, 1);
+    const auto fit = fit_clip(oracle, options);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     EXPECT_TRUE(oracle.complete());
     EXPECT_EQ(fit->rows, 600);
@@ -365,8 +365,8 @@ TEST(ClipTraining, BeginsWithTheHeadsAndMeansOfItsStart) {
     options.method = start;
     options.start_by.reset();
     const PrivacyPlan sums{{plan.events.begin(), plan.events.end() - 1}};
-    auto again = test::oracle_over(rows, std::sqrt(2.0), sums, 1, Adjacency::kAddRemoveOne);
-    const auto alone = fit_clip(again, sums, options);
+    auto again = test::oracle_over(rows, std::sqrt(2.0), sums, 1);
+    const auto alone = fit_clip(again, options);
     ASSERT_TRUE(alone.ok());
     EXPECT_LT((fit->image_weights - alone->image_weights.normalized() * std::sqrt(2.0)).norm(), 1e-3);
     EXPECT_LT((fit->text_weights - alone->text_weights.normalized() * std::sqrt(2.0)).norm(), 1e-3);
@@ -417,9 +417,9 @@ TEST(ClipTraining, BatchesAreRefusedWhereRowsAreReplacedAndBeyondThePlan) {
   const ClipOptions options = two_steps();
   const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
   const ClippedBatch query([](const Batch&) { return Vector(Vector::Zero(1)); }, 1);
-  auto replacing = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1, Adjacency::kReplaceOne);
+  auto replacing = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
   EXPECT_FALSE(replacing.ask_batch(plan.events[0].label, query, 1, 1).ok());
-  auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1, Adjacency::kAddRemoveOne);
+  auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
   EXPECT_TRUE(oracle.ask_batch(plan.events[0].label, query, 1, 1).ok());
   EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query, 1, 0.9).ok()) << "less noise than planned";
   EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query, 1, 1).ok()) << "nothing more after that";

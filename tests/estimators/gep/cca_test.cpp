@@ -40,7 +40,7 @@ CcaOptions options_for(std::size_t components, std::size_t x_columns, GepNoise n
 CcaResult fit_without_noise(const RowMajorMatrix& rows, double radius, const CcaOptions& options) {
   const PrivacyPlan plan = without_noise(plan_cca(Adjacency::kReplaceOne, options));
   auto oracle = oracle_over(rows, radius, plan, 1);
-  auto fit = fit_cca(oracle, plan, options);
+  auto fit = fit_cca(oracle, options);
   EXPECT_TRUE(fit.ok()) << (fit.ok() ? "" : fit.error().message);
   EXPECT_TRUE(oracle.complete());
   return *fit;
@@ -102,7 +102,7 @@ TEST(Cca, OnceReachesItsErrorAtEpsilonOneAndTheFlowBeatsThePaper) {
       const CcaResult truth = fit_without_noise(views.rows, radius, options_for(1, x));
       const auto error = [&](const CcaOptions& options, const PrivacyPlan& plan) {
         auto oracle = oracle_over(views.rows, radius, plan, static_cast<std::uint64_t>(seed));
-        const auto fit = fit_cca(oracle, plan, options);
+        const auto fit = fit_cca(oracle, options);
         EXPECT_TRUE(fit.ok());
         return misalignment(stacked(fit->x_weights.col(0), fit->y_weights.col(0)),
                             stacked(truth.x_weights.col(0), truth.y_weights.col(0))) /
@@ -131,8 +131,8 @@ TEST(Cca, PrivateMeanAndPrivateCountWork) {
       options.gep.preparation = {.private_mean = true, .bound = *RowBound::of(3)};
       const auto plan = calibrate(plan_cca(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
       ASSERT_TRUE(plan.ok());
-      auto oracle = oracle_over(views.rows, 8, *plan, 3, adjacency);
-      const auto fit = fit_cca(oracle, *plan, options);
+      auto oracle = oracle_over(views.rows, 8, *plan, 3);
+      const auto fit = fit_cca(oracle, options);
       ASSERT_TRUE(fit.ok());
       EXPECT_TRUE(oracle.complete());
       EXPECT_LT(misalignment(fit->x_weights.col(0), views.u), 0.02);
@@ -152,7 +152,7 @@ TEST(Cca, IdenticalViewsHaveCorrelationOne) {
   const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), *Epsilon::of(0.2), *Delta::of(1e-6));
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     auto oracle = oracle_over(rows, 4, *plan, seed);
-    const auto fit = fit_cca(oracle, *plan, options);
+    const auto fit = fit_cca(oracle, options);
     ASSERT_TRUE(fit.ok());
     EXPECT_LE(fit->correlations[0], 1) << "noise must not make a correlation above 1";
   }
@@ -175,7 +175,7 @@ TEST(Cca, IndependentViewsStayBelowTheNoiseEdge) {
   const CcaOptions options = options_for(1, 10);
   const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), *Epsilon::of(0.5), *Delta::of(1e-6));
   auto oracle = oracle_over(rows, 4.5, *plan, 1);
-  const auto fit = fit_cca(oracle, *plan, options);
+  const auto fit = fit_cca(oracle, options);
   ASSERT_TRUE(fit.ok());
   EXPECT_LT(fit->correlations[0], 1.2 * fit->noise_edge);
   EXPECT_GT(fit->correlations[0], 0.3 * fit->noise_edge);
@@ -187,11 +187,11 @@ TEST(Cca, ThreadsDoNotChangeTheAnswer) {
   for (const GepNoise noise : {GepNoise::kOnce, GepNoise::kEachStep}) {
     const CcaOptions options = options_for(1, 5, noise);
     const auto plan = calibrate(plan_cca(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
-    auto one = oracle_over(views.rows, 4, *plan, 9, Adjacency::kReplaceOne, 1);
-    const auto expected = fit_cca(one, *plan, options);
+    auto one = oracle_over(views.rows, 4, *plan, 9, 1);
+    const auto expected = fit_cca(one, options);
     for (const int threads : {2, 7}) {
-      auto many = oracle_over(views.rows, 4, *plan, 9, Adjacency::kReplaceOne, threads);
-      EXPECT_EQ(fit_cca(many, *plan, options)->x_weights, expected->x_weights);
+      auto many = oracle_over(views.rows, 4, *plan, 9, threads);
+      EXPECT_EQ(fit_cca(many, options)->x_weights, expected->x_weights);
     }
   }
 }
@@ -219,7 +219,7 @@ TEST(Cca, RefusesWhatCannotBe) {
   for (CcaOptions options : {options_for(3, 2), options_for(1, 0), options_for(1, 4), options_for(0, 2)}) {
     const PrivacyPlan plan = without_noise(plan_cca(Adjacency::kReplaceOne, options));
     auto oracle = oracle_over(rows, 1, plan, 1);
-    EXPECT_FALSE(fit_cca(oracle, plan, options).ok());
+    EXPECT_FALSE(fit_cca(oracle, options).ok());
   }
 }
 

@@ -42,7 +42,7 @@ LocalOracle oracle_for(const Labelled& data, double radius, const PrivacyPlan& p
 ClassResult fit_without_noise(const Labelled& data, double radius, const ClassOptions& options) {
   const PrivacyPlan plan = without_noise(plan_classes(Adjacency::kReplaceOne, options));
   auto oracle = oracle_for(data, radius, plan, 1);
-  auto fit = fit_classes(oracle, plan, options);
+  auto fit = fit_classes(oracle, options);
   EXPECT_TRUE(fit.ok()) << (fit.ok() ? "" : fit.error().message);
   EXPECT_TRUE(oracle.complete());
   return *fit;
@@ -121,7 +121,7 @@ TEST(Classes, ReachTheirErrorAtEpsilonOneUnderBothAdjacencies) {
         const Matrix means = test::normal_matrix(random, 2, 10) / std::sqrt(5.0);
         const Labelled data = labelled_rows(random, 20000, means);
         auto oracle = oracle_for(data, 3.5, *plan, seed, adjacency);
-        const auto fit = fit_classes(oracle, *plan, options);
+        const auto fit = fit_classes(oracle, options);
         ASSERT_TRUE(fit.ok());
         EXPECT_TRUE(oracle.complete());
         // within-class covariance is I: the direction is the difference of the means
@@ -144,7 +144,7 @@ TEST(Classes, AClassWithoutRowsTakesNoPart) {
 
   const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, four), *Epsilon::of(1), *Delta::of(1e-6));
   auto oracle = oracle_for(data, 6, *plan, 5);
-  const auto noisy = fit_classes(oracle, *plan, four);
+  const auto noisy = fit_classes(oracle, four);
   ASSERT_TRUE(noisy.ok());
   EXPECT_EQ(noisy->empty, std::vector<std::size_t>{3});
 }
@@ -157,7 +157,7 @@ TEST(Classes, RefusesMoreDirectionsThanClassesAllow) {
                                       ClassOptions{{.components = 2}, ClassProblem::kSliced, 3, 2}}) {
     const PrivacyPlan plan = without_noise(plan_classes(Adjacency::kReplaceOne, options));
     auto oracle = oracle_for(data, 5, plan, 1);
-    const auto fit = fit_classes(oracle, plan, options);
+    const auto fit = fit_classes(oracle, options);
     ASSERT_FALSE(fit.ok());
     EXPECT_EQ(fit.error().code, ErrorCode::kUsage);
   }
@@ -185,7 +185,7 @@ TEST(Classes, PrivateSlicesFindTheDirectionOfASkewedResponse) {
   double mean = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     auto oracle = oracle_for(data, 3, *plan, seed);
-    const auto fit = fit_classes(oracle, *plan, options);
+    const auto fit = fit_classes(oracle, options);
     ASSERT_TRUE(fit.ok());
     EXPECT_LE(fit->first.size(), 10U);
     EXPECT_GE(fit->first.size(), 5U);
@@ -200,10 +200,10 @@ TEST(Classes, ThreadsDoNotChangeTheAnswer) {
   const ClassOptions options{{.components = 2}, ClassProblem::kFisher, 3};
   const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
   auto one = oracle_for(data, 4, *plan, 9, Adjacency::kReplaceOne, 1);
-  const auto expected = fit_classes(one, *plan, options);
+  const auto expected = fit_classes(one, options);
   for (const int threads : {2, 7}) {
     auto many = oracle_for(data, 4, *plan, 9, Adjacency::kReplaceOne, threads);
-    EXPECT_EQ(fit_classes(many, *plan, options)->solution.vectors, expected->solution.vectors);
+    EXPECT_EQ(fit_classes(many, options)->solution.vectors, expected->solution.vectors);
   }
 }
 
@@ -222,7 +222,7 @@ TEST(Classes, SparseDirectionsAreRecoveredWhereTheDenseOneDrowns) {
     options.gep.sparsity = sparsity;
     const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
     auto oracle = oracle_for(data, std::sqrt(static_cast<double>(d)), *plan, 7);
-    return Vector(fit_classes(oracle, *plan, options)->solution.vectors.col(0));
+    return Vector(fit_classes(oracle, options)->solution.vectors.col(0));
   };
   const Vector sparse = run(10);
   const Vector dense = run({});
@@ -285,7 +285,7 @@ TEST_P(AgainstSklearn, FdaAndCcaAreTheSameUpToSignAndScale) {
   const CcaOptions options{{.components = 1}, static_cast<std::size_t>(half)};
   const PrivacyPlan plan = without_noise(plan_cca(Adjacency::kReplaceOne, options));
   auto oracle = test::oracle_over(data.rows, 32, plan, 1);
-  const auto cca = fit_cca(oracle, plan, options);
+  const auto cca = fit_cca(oracle, options);
   ASSERT_TRUE(cca.ok());
   EXPECT_LT(misalignment(cca->x_weights.col(0), array("x")), 1e-8);
   EXPECT_LT(misalignment(cca->y_weights.col(0), array("y")), 1e-8);

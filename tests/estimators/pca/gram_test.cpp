@@ -43,7 +43,7 @@ TEST_P(WithoutNoise, AgreesWithADirectDenseSolve) {
   const PcaOptions options{.components = k};
   const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));
   auto oracle = oracle_over(rows, 10, plan, 1);
-  const auto fit = fit_gram(oracle, plan, options);
+  const auto fit = fit_gram(oracle, options);
   ASSERT_TRUE(fit.ok());
   EXPECT_TRUE(oracle.complete());
 
@@ -75,7 +75,7 @@ TEST(GramPca, ReachesItsErrorAtEpsilonOne) {
     Vector direction;
     const RowMajorMatrix rows = gapped_rows(random, 20000, 50, 5, direction);
     auto oracle = oracle_over(rows, 1.5, *plan, seed);
-    const auto fit = fit_gram(oracle, *plan, options);
+    const auto fit = fit_gram(oracle, options);
     ASSERT_TRUE(fit.ok());
     mean += sin_squared(direction, fit->components) / 10;
   }
@@ -95,8 +95,8 @@ TEST(GramPca, PrivateMeanIsSubtracted) {
     const auto plan = calibrate(plan_gram(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->events.size(), adjacency == Adjacency::kReplaceOne ? 2U : 3U);
-    auto oracle = oracle_over(rows, 4, *plan, 5, adjacency);
-    const auto fit = fit_gram(oracle, *plan, options);
+    auto oracle = oracle_over(rows, 4, *plan, 5);
+    const auto fit = fit_gram(oracle, options);
     ASSERT_TRUE(fit.ok());
     EXPECT_LT((fit->mean - shift).norm(), 0.1);
     EXPECT_LT(sin_squared(direction, fit->components), 0.02);
@@ -116,7 +116,7 @@ TEST(GramPca, PrivateBoundShortensTheLongestRows) {
     options.preparation.private_bound = private_bound;
     const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
     auto oracle = oracle_over(rows, 60, *plan, 5);
-    const auto fit = fit_gram(oracle, *plan, options);
+    const auto fit = fit_gram(oracle, options);
     EXPECT_TRUE(oracle.complete());
     radius = oracle.shape().lattice.radius;
     return sin_squared(direction, fit->components);
@@ -145,11 +145,11 @@ TEST(GramPca, ThreadsDoNotChangeTheAnswer) {
   const RowMajorMatrix rows = gapped_rows(random, 3000, 30, 3, direction);
   const PcaOptions options{.components = 3};
   const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
-  auto one = oracle_over(rows, 1.5, *plan, 9, Adjacency::kReplaceOne, 1);
-  const auto expected = fit_gram(one, *plan, options);
+  auto one = oracle_over(rows, 1.5, *plan, 9, 1);
+  const auto expected = fit_gram(one, options);
   for (const int threads : {2, 7}) {
-    auto many = oracle_over(rows, 1.5, *plan, 9, Adjacency::kReplaceOne, threads);
-    EXPECT_EQ(fit_gram(many, *plan, options)->components, expected->components);
+    auto many = oracle_over(rows, 1.5, *plan, 9, threads);
+    EXPECT_EQ(fit_gram(many, options)->components, expected->components);
   }
 }
 
@@ -157,7 +157,7 @@ TEST(GramPca, RefusesMoreComponentsThanColumns) {
   const PcaOptions options{.components = 4};
   const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));
   auto oracle = oracle_over(RowMajorMatrix::Ones(5, 3), 1, plan, 1);
-  const auto fit = fit_gram(oracle, plan, options);
+  const auto fit = fit_gram(oracle, options);
   ASSERT_FALSE(fit.ok());
   EXPECT_EQ(fit.error().code, ErrorCode::kBadInput);
 }

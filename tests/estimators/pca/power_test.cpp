@@ -38,7 +38,7 @@ TEST_P(PowerFamily, WithoutNoiseConvergesToTheTopSubspace) {
   const PowerOptions power{.rounds = 60, .filter = GetParam().filter};
   const PrivacyPlan plan = without_noise(plan_power(Adjacency::kReplaceOne, options, power));
   auto oracle = oracle_over(rows, 20, plan, 1);
-  const auto fit = fit_power(oracle, plan, options, power);
+  const auto fit = fit_power(oracle, options, power);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   EXPECT_TRUE(oracle.complete()) << "its plan is what the oracle metered";
   EXPECT_LT((fit->components.transpose() * fit->components - Matrix::Identity(2, 2)).norm(), 1e-12);
@@ -63,8 +63,8 @@ TEST_P(PowerFamily, MetersItsPlanUnderBothAdjacencies) {
     const auto plan = calibrate(plan_power(adjacency, options, power), *Epsilon::of(2), *Delta::of(1e-6));
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     EXPECT_LE(*epsilon_of(plan->events, *Delta::of(1e-6)), 2);
-    auto oracle = oracle_over(rows, 12, *plan, 3, adjacency);
-    const auto fit = fit_power(oracle, *plan, options, power);
+    auto oracle = oracle_over(rows, 12, *plan, 3);
+    const auto fit = fit_power(oracle, options, power);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     EXPECT_TRUE(oracle.complete());
   }
@@ -77,11 +77,11 @@ TEST_P(PowerFamily, ThreadsDoNotChangeTheAnswer) {
   const PcaOptions options{.components = 2};
   const PowerOptions power{.rounds = 3, .filter = GetParam().filter};
   const auto plan = calibrate(plan_power(Adjacency::kReplaceOne, options, power), *Epsilon::of(1), *Delta::of(1e-6));
-  auto one = oracle_over(rows, 12, *plan, 9, Adjacency::kReplaceOne, 1);
-  const auto expected = fit_power(one, *plan, options, power);
+  auto one = oracle_over(rows, 12, *plan, 9, 1);
+  const auto expected = fit_power(one, options, power);
   for (const int threads : {2, 7}) {
-    auto many = oracle_over(rows, 12, *plan, 9, Adjacency::kReplaceOne, threads);
-    EXPECT_EQ(fit_power(many, *plan, options, power)->components, expected->components);
+    auto many = oracle_over(rows, 12, *plan, 9, threads);
+    EXPECT_EQ(fit_power(many, options, power)->components, expected->components);
   }
 }
 
@@ -100,7 +100,7 @@ double mean_error(RowFilter filter, std::size_t rounds) {
     Vector direction;
     const RowMajorMatrix rows = gapped_rows(random, 20000, 200, 2, direction);
     auto oracle = oracle_over(rows, 1.5, *plan, seed);
-    mean += sin_squared(direction, fit_power(oracle, *plan, options, power)->components) / 5;
+    mean += sin_squared(direction, fit_power(oracle, options, power)->components) / 5;
   }
   return mean;
 }
@@ -120,7 +120,7 @@ TEST(SparsePower, FindsTheColumnsThatHaveALoading) {
   RowMajorMatrix rows = test::normal_matrix(random, 20000, 300);
   rows += std::sqrt(10.0) * test::normal_matrix(random, 20000, 1) * direction.transpose();
   auto oracle = oracle_over(rows, 25, *plan, 6);
-  const auto fit = fit_power(oracle, *plan, options, power);
+  const auto fit = fit_power(oracle, options, power);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   EXPECT_EQ((fit->components.array() != 0).count(), 20);
   EXPECT_LT(sin_squared(direction, fit->components), 0.08);
@@ -132,7 +132,7 @@ TEST(PowerOptions, RefusesWhatCannotBe) {
   const auto refusal = [&](const PcaOptions& pca, const PowerOptions& power) {
     const PrivacyPlan plan = without_noise(plan_power(Adjacency::kReplaceOne, pca, power));
     auto oracle = oracle_over(rows, 1, plan, 1);
-    return !fit_power(oracle, plan, pca, power).ok();
+    return !fit_power(oracle, pca, power).ok();
   };
   EXPECT_TRUE(refusal({.components = 4}, {}));
   EXPECT_TRUE(refusal(options, {.rounds = 0}));

@@ -48,7 +48,7 @@ TEST_P(Spiked, WithoutNoiseAgreesWithADenseSolve) {
   const RowMajorMatrix rows = spiked_rows(random, 4000, 12, Eigen::Vector2d(40, 15), U);
   const PrivacyPlan plan = without_noise(plan_spiked(Adjacency::kReplaceOne, {}, options(2)));
   auto oracle = oracle_over(rows, 40, plan, 1);
-  const auto fit = fit_spiked(oracle, plan, {}, options(2));
+  const auto fit = fit_spiked(oracle, {}, options(2));
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   EXPECT_TRUE(oracle.complete()) << "its plan is what the oracle metered";
   const Matrix S = rows.transpose() * rows / 4000.0;
@@ -71,7 +71,7 @@ TEST_P(Spiked, FindsTheModelAtEpsilonOneWithoutAGapBetweenTheSpikes) {
   const auto plan = calibrate(plan_spiked(Adjacency::kReplaceOne, {}, spiked), *Epsilon::of(1), *Delta::of(1e-6));
   ASSERT_TRUE(plan.ok());
   auto oracle = oracle_over(rows, 17, *plan, 3);
-  const auto fit = fit_spiked(oracle, *plan, {}, spiked);
+  const auto fit = fit_spiked(oracle, {}, spiked);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   EXPECT_TRUE(oracle.complete());
   EXPECT_LT(sin_squared(U, fit->pca.components), 0.05);
@@ -94,8 +94,8 @@ TEST(SpikedRank, CountsTheSpikesAboveTheNoise) {
     const SpikedOptions automatic;
     const auto plan =
         calibrate(plan_spiked(Adjacency::kAddRemoveOne, {}, automatic), *Epsilon::of(2), *Delta::of(1e-6));
-    auto oracle = oracle_over(rows, 20, *plan, spikes, Adjacency::kAddRemoveOne);
-    const auto fit = fit_spiked(oracle, *plan, {}, automatic);
+    auto oracle = oracle_over(rows, 20, *plan, spikes);
+    const auto fit = fit_spiked(oracle, {}, automatic);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     EXPECT_EQ(fit->pca.components.cols(), static_cast<Eigen::Index>(spikes));
   }
@@ -138,7 +138,7 @@ TEST(PaperCalibration, HasThePapersOwnNoise) {
   const Delta delta = *Delta::of(1e-5);
   const RowMajorMatrix rows = RowMajorMatrix::Ones(10, 4) / 4;
   const double B2 = 9;
-  const auto oracle = [&](Adjacency adjacency) { return oracle_over(rows, 3, {}, 1, adjacency); };
+  const auto oracle = [&](Adjacency adjacency) { return oracle_over(rows, 3, {}, 1); };
   const auto X = *Directions::quantise(Matrix::Identity(4, 2));
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const PcaOptions options{.components = 2};
@@ -188,11 +188,11 @@ TEST(CovarianceFit, GramIsTheReleasedMatrixMadePositive) {
   const Budget budget{*Epsilon::of(1), *Delta::of(1e-6)};
   const PrivacyPlan silent = without_noise(*plan(program, budget));
   auto exact = oracle_over(rows, 10, silent, 1);
-  const auto dense = fit(program, budget, exact, silent)->dense();
+  const auto dense = fit(program, budget, exact)->dense();
   EXPECT_LT((dense - rows.transpose() * rows / 300.0).norm(), 1e-4);  // rows are truncated to the lattice
   const PrivacyPlan noisy = *plan(program, budget);
   auto oracle = oracle_over(rows, 10, noisy, 1);
-  const auto drowned = fit(program, budget, oracle, noisy);
+  const auto drowned = fit(program, budget, oracle);
   EXPECT_GE(drowned->pca.eigenvalues.minCoeff(), 0);
   EXPECT_GE(Eigen::SelfAdjointEigenSolver<Matrix>(drowned->dense()).eigenvalues().minCoeff(), -1e-9);
 }

@@ -79,8 +79,8 @@ std::size_t public_directions(Epsilon epsilon);
 /// Every answer `fit_clip` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options);
 
-/// `plan` is what `calibrate` made of `plan_clip`, and what the oracle's reservation holds.
-Result<ClipResult> fit_clip(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options);
+/// The oracle's plan is what `calibrate` made of `plan_clip`.
+Result<ClipResult> fit_clip(Oracle& oracle, const ClipOptions& options);
 
 /// The minimiser of -tr(G_1 S G_2^T) + (alpha / 4) ||G G^T - I||^2, G = [G_1 G_2] with r rows, up to rotation (the
 /// paper's lemma D.6): G_1 = (I + Lambda / alpha)^(1/2) P^T / sqrt(2), G_2 likewise with Q, S = P Lambda Q^T.

@@ -38,7 +38,6 @@ class PairGradient final : public BatchQuery {
 
   Result<PrivateSum> exact(const Batch& batch) const override;
   Sensitivity sensitivity() const override;
-  double unit() const override;
 
  private:
   LinearHeads heads_;
@@ -61,6 +60,6 @@ PrivacyPlan plan_training(const ClipOptions& options);
 /// The paper's accountant takes sigma c for noise of a sum with sensitivity c; it is 2 c: half of the noise that
 /// `tight`, calibrated for what the paper claims, has.
 PrivacyPlan paper_plan_training(PrivacyPlan tight);
-Result<ClipResult> fit_training(Oracle& oracle, const PrivacyPlan& plan, const ClipOptions& options);
+Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options);
 
 }  // namespace eigenveil

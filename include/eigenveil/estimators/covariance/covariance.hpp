@@ -21,8 +21,7 @@ struct CovarianceFit {
 
 Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget);
 Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget);
-Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle,
-                          const PrivacyPlan& plan);
+Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle);
 
 /// The same answers as a PCA program asks for.
 PcaProgram pca_program(const CovarianceProgram& program);

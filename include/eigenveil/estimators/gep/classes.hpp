@@ -40,8 +40,8 @@ PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
 /// The same with the paper's noise (fda: C = 4 between, 7 within; sir: 13 and 6), absolute. Replace-one only.
 PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta);
 
-/// `plan` is what `calibrate` made of `plan_classes`, and what the oracle's reservation holds.
-Result<ClassResult> fit_classes(Oracle& oracle, const PrivacyPlan& plan, const ClassOptions& options);
+/// The oracle's plan is what `calibrate` made of `plan_classes`.
+Result<ClassResult> fit_classes(Oracle& oracle, const ClassOptions& options);
 
 /// Cuts for merging: the first of each group of neighbouring slices, so that groups hold about equal shares.
 std::vector<std::size_t> merge_slices(const Vector& counts, std::size_t groups);

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "eigenveil/estimators/gep/gep.hpp"
-#include "eigenveil/query/pair_oracle.hpp"
+#include "eigenveil/estimators/gep/pair_oracle.hpp"
 
 namespace eigenveil {
 
@@ -11,11 +11,11 @@ namespace eigenveil {
 Status check(const GepOptions& options, std::size_t columns);
 
 /// Every answer `fit_pair` will ask for, with relative weights for `calibrate`.
-PrivacyPlan plan_pair(const GepOptions& options);
+PrivacyPlan plan_pair(Adjacency adjacency, const GepOptions& options);
 
 /// The same with the paper's noise: sigma = sensitivity sqrt(m / rho), absolute.
-PrivacyPlan paper_plan_pair(const GepOptions& options, Epsilon epsilon, Delta delta);
+PrivacyPlan paper_plan_pair(Adjacency adjacency, const GepOptions& options, Epsilon epsilon, Delta delta);
 
-Result<GepResult> fit_pair(PairOracle& oracle, const PrivacyPlan& plan, const GepOptions& options);
+Result<GepResult> fit_pair(PairOracle& oracle, const GepOptions& options);
 
 }  // namespace eigenveil

@@ -17,11 +17,10 @@ struct ReleasedCovariance {
   double noise;  ///< standard deviation of an entry off the diagonal
 };
 
-/// Asks for everything that `plan` holds.
-Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PrivacyPlan& plan,
-                                              const PreparationOptions& preparation);
+/// Asks for everything that `plan_gram` holds.
+Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation);
 
-/// `plan` is what `calibrate` made of `plan_gram`, and what the oracle's reservation holds.
-Result<PcaResult> fit_gram(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options);
+/// The oracle's plan is what `calibrate` made of `plan_gram`.
+Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options);
 
 }  // namespace eigenveil

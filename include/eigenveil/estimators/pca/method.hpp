@@ -39,7 +39,8 @@ PrivacyPlan draft(const PcaProgram& program, const Budget& budget);
 /// The same with its noise settled.
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget);
 
-Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle, const PrivacyPlan& plan);
+/// The oracle's plan is what `plan` gave.
+Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle);
 
 /// Bytes of the program's own sums besides the rows.
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads);

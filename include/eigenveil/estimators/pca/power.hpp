@@ -31,8 +31,7 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
 /// Every answer `fit_power` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power);
 
-/// `plan` is what `calibrate` made of `plan_power`, and what the oracle's reservation holds.
-Result<PcaResult> fit_power(Oracle& oracle, const PrivacyPlan& plan, const PcaOptions& options,
-                            const PowerOptions& power);
+/// The oracle's plan is what `calibrate` made of `plan_power`.
+Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power);
 
 }  // namespace eigenveil

@@ -32,9 +32,8 @@ struct SpikedResult {
 /// Every answer `fit_spiked` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_spiked(Adjacency adjacency, const PreparationOptions& preparation, const SpikedOptions& options);
 
-/// `plan` is what `calibrate` made of `plan_spiked`, and what the oracle's reservation holds.
-Result<SpikedResult> fit_spiked(Oracle& oracle, const PrivacyPlan& plan, const PreparationOptions& preparation,
-                                const SpikedOptions& options);
+/// The oracle's plan is what `calibrate` made of `plan_spiked`.
+Result<SpikedResult> fit_spiked(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options);
 
 /// How many eigenvalues of a released covariance (descending) stand out of what noise and sampling alone give: the
 /// noise matrix has entries of deviation `noise`, the covariance comes from `rows` rows.

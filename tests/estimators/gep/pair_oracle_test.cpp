@@ -109,7 +109,7 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   GepOptions options{.components = 3};
   const PrivacyPlan once = test::without_noise(plan_pair(options));
   auto oracle = oracle_of(pair, once);
-  const auto fit = fit_pair(oracle, once, options);
+  const auto fit = fit_pair(oracle, options);
   ASSERT_TRUE(fit.ok());
   EXPECT_LT((fit->values - dense->values).cwiseAbs().maxCoeff(), 1e-8);
   EXPECT_LT((pair.A * fit->vectors - pair.B * fit->vectors * fit->values.asDiagonal()).norm(), 1e-8);
@@ -120,7 +120,7 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   options.rounds = 500;
   const PrivacyPlan steps = test::without_noise(plan_pair(options));
   auto stepping = oracle_of(pair, steps);
-  const auto flowed = fit_pair(stepping, steps, options);
+  const auto flowed = fit_pair(stepping, options);
   ASSERT_TRUE(flowed.ok());
   EXPECT_TRUE(stepping.complete());
   EXPECT_LT(test::misalignment(flowed->vectors.col(0), dense->vectors.col(0)), 1e-4);

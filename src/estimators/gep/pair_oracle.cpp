@@ -1,16 +1,15 @@
-#include "eigenveil/query/pair_oracle.hpp"
+#include "eigenveil/estimators/gep/pair_oracle.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
-
-#include "details.hpp"
 
 namespace eigenveil {
 namespace {
 
 constexpr int kBits = 30;  // a sensitivity is about 2^30 steps, so that truncation hardly counts
 constexpr double kMostSteps = 0x1p61;
+constexpr double kRoundedUp = 1.0 + 0x1p-50;
 
 double unit_for(double sensitivity) { return std::ldexp(1.0, std::ilogb(sensitivity) - kBits); }
 
@@ -47,12 +46,14 @@ Status PairOracle::check(const PrivatePair& pair) {
 PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
   const double unit = unit_for(sensitivity);
   const auto d = static_cast<std::size_t>(M.rows());
-  Lattice lattice{std::vector<std::int64_t>(d * d), unit, round_up(sensitivity / unit + static_cast<double>(d))};
-  // Dividing by a power of two is exact. The lower triangle speaks for both.
+  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kRoundedUp};
+  // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
+  const auto step = [&](std::size_t i, std::size_t j) {
+    return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
+  };
   for (std::size_t j = 0; j < d; ++j)
     for (std::size_t i = j; i < d; ++i)
-      lattice.entries[j * d + i] = lattice.entries[i * d + j] =
-          static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
+      lattice.entries[j * d + i] = lattice.entries[i * d + j] = (step(i, j) + step(j, i)) / 2;
   return lattice;
 }
 
@@ -76,30 +77,34 @@ PairOracle::~PairOracle() {
   if (reservation_ && !answering_) reservation_->close_unused();
 }
 
-Status PairOracle::admit(const std::string& label, double mu) {
-  EIGENVEIL_TRY(meter_.admit(label, GaussianEvent{mu}));
+Result<Answer> PairOracle::release(const std::string& label, PrivateSum sum) {
+  const auto mu = meter_.gaussian(label);
+  if (!mu) return mu.error();
   if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
   answering_ = true;
-  return {};
+  const double deviation = deviation_of(sum, *mu);
+  auto released = GaussianMechanism::release(std::move(sum), *mu, random_);
+  if (!released) return released.error();
+  return Answer(*std::move(released), deviation);
 }
 
-Result<Released<Matrix>> PairOracle::ask(const std::string& label, Which which, double mu) {
+Result<Answer> PairOracle::ask(const std::string& label, Which which) {
   const Lattice& from = lattice(which);
-  EIGENVEIL_TRY(admit(label, mu));
-  PrivateSum sum{PrivateSum::Layout::kSymmetric, d_, d_, {}};
+  PrivateSum sum{PrivateSum::Layout::kSymmetric, d_, d_, Sensitivity(from.sensitivity), from.unit, {}};
   for (std::size_t j = 0; j < d_; ++j)
     for (std::size_t i = j; i < d_; ++i) sum.values.push_back(from.entries[j * d_ + i]);
-  return GaussianMechanism::release(std::move(sum), Sensitivity(from.sensitivity), mu, from.unit, random_);
+  return release(label, std::move(sum));
 }
 
-Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V, double mu) {
+Result<Answer> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V) {
   const auto X = Directions::quantise(V);
   if (!X) return X.error();
   if (X->rows() != d_) return internal_error("directions must fit the matrix");
   const Lattice& from = lattice(which);
-  EIGENVEIL_TRY(admit(label, mu));
   const auto k = static_cast<std::size_t>(V.cols());
-  PrivateSum sum{PrivateSum::Layout::kPlain, d_, k, std::vector<Int128>(d_ * k)};
+  const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
+  PrivateSum sum{PrivateSum::Layout::kPlain,      d_,        k,
+                 Sensitivity(moved * kRoundedUp), from.unit, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {
       const auto x = static_cast<Int128>(X->scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
@@ -107,13 +112,7 @@ Result<Released<Matrix>> PairOracle::ask_product(const std::string& label, Which
     }
   // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.
   for (Int128& value : sum.values) value /= Int128{1} << Directions::kBits;
-  const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
-  return GaussianMechanism::release(std::move(sum), Sensitivity(round_up(moved)), mu, from.unit, random_);
-}
-
-double PairOracle::noise_of_matrix(Which which, double mu) const {
-  const auto noise = GaussianMechanism::noise_for(Sensitivity(lattice(which).sensitivity), mu);
-  return noise ? noise->deviation_off() * lattice(which).unit : 0;
+  return release(label, std::move(sum));
 }
 
 }  // namespace eigenveil

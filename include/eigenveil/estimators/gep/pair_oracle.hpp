@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "eigenveil/ledger/ledger.hpp"
-#include "eigenveil/privacy/gaussian_mechanism.hpp"
 #include "eigenveil/query/meter.hpp"
+#include "eigenveil/query/oracle.hpp"
 
 namespace eigenveil {
 
@@ -38,12 +38,10 @@ class PairOracle {
 
   std::size_t columns() const { return d_; }
   /// The whole matrix.
-  Result<Released<Matrix>> ask(const std::string& label, Which which, double mu);
+  Result<Answer> ask(const std::string& label, Which which);
   /// Its product with a public matrix V (d x k) of nearly orthonormal columns.
-  Result<Released<Matrix>> ask_product(const std::string& label, Which which, const Matrix& V, double mu);
+  Result<Answer> ask_product(const std::string& label, Which which, const Matrix& V);
   bool complete() const { return meter_.complete(); }
-  /// Deviation of an entry's noise: off the diagonal of a matrix, or in a product.
-  double noise_of_matrix(Which which, double mu) const;
 
  private:
   struct Lattice {
@@ -54,7 +52,7 @@ class PairOracle {
   static Lattice quantise(const Matrix& M, double sensitivity);
   PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation, SecureRandom random);
   const Lattice& lattice(Which which) const { return which == Which::kA ? a_ : b_; }
-  Status admit(const std::string& label, double mu);
+  Result<Answer> release(const std::string& label, PrivateSum sum);
 
   std::size_t d_;
   Lattice a_;
