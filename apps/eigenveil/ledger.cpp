@@ -16,6 +16,8 @@ struct LedgerFlags {
   std::string adjacency = "replace-one";
   std::string unit = "row";
   bool allow_model_based = false;
+  std::vector<std::string> data;
+  double spent = 0;
   bool json = false;
 };
 
@@ -39,6 +41,14 @@ nlohmann::json to_json(const DatasetStatus& status) {
     object["epsilon"] = budget.limit->epsilon.value();
     object["remaining_epsilon"] = status.remaining_epsilon;
   }
+  object["frozen"] = status.frozen;
+  object["works"] = nlohmann::json::array();
+  for (const WorkRecord& work : status.works)
+    object["works"].push_back({{"key", work.key},
+                               {"state", name(work.state)},
+                               {"step", work.step},
+                               {"expires", work.expires},
+                               {"returned", work.refunded}});
   for (const ReservationRecord& record : status.reservations)
     object["reservations"].push_back({{"id", record.id},
                                       {"created", record.created},
@@ -61,6 +71,19 @@ void show_words(const DatasetStatus& status) {
     fmt::print("  allows     guarantees that hold only if the rows are drawn from a model\n");
   fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
   fmt::print("  remaining  {}\n", status.remaining);
+  if (status.frozen)
+    fmt::print(
+        "  FROZEN     this ledger is an older copy: say what was spent since, with accept-restore NAME --spent "
+        "EPSILON\n");
+}
+
+// How a work stands, and how it ends.
+std::string work_in_words(const WorkRecord& work) {
+  const std::string charge = work.refunded ? "its charge was given back" : "its charge stays";
+  if (is_final(work.state)) return fmt::format("{} after {} steps; {}", name(work.state), work.step, charge);
+  const std::string end = work.expires.empty() ? "ends when its process closes it" : "expires " + work.expires;
+  return fmt::format("{}, step {}; {}, {}", name(work.state), work.step, end,
+                     work.state == WorkState::kAnswering ? "and its charge stays" : "then its charge is given back");
 }
 
 int create(const LedgerFlags& flags) {
@@ -75,6 +98,8 @@ int create(const LedgerFlags& flags) {
   const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit,
                              flags.allow_model_based};
   if (const Status created = ledger->create(budget); !created) return fail(created.error());
+  for (const std::string& file : flags.data)
+    if (const auto bound = ledger->bind_file(flags.name, file); !bound) return fail(bound.error());
   if (flags.json)
     fmt::print(
         "{}\n",
@@ -119,6 +144,39 @@ int show(const LedgerFlags& flags) {
     fmt::print("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
     for (const PrivacyEvent& event : record.plan.events) fmt::print("       {}: {}\n", event.label, to_text(event));
   }
+  for (const WorkRecord& work : status->works) fmt::print("  {}: {}\n", work.key, work_in_words(work));
+  return 0;
+}
+
+int accept_restore(const LedgerFlags& flags) {
+  std::optional<Epsilon> spent;
+  if (flags.spent != 0) {
+    const auto epsilon = Epsilon::of(flags.spent);
+    if (!epsilon) return fail(epsilon.error());
+    spent = *epsilon;
+  }
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  if (const Status accepted = ledger->accept_restore(flags.name, spent); !accepted) return fail(accepted.error());
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"spent", flags.spent}}).dump());
+  else
+    fmt::print("'{}' goes on, with epsilon {:g} recorded as spent since the copy was taken.\n", flags.name,
+               flags.spent);
+  return 0;
+}
+
+int verify_rows(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const auto rows = ledger->verify();
+  if (!rows) return fail(rows.error());
+  const auto generation = ledger->generation();
+  if (!generation) return fail(generation.error());
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json({{"rows", *rows}, {"generation", *generation}}).dump());
+  else
+    fmt::print("All {} rows match their checksums; generation {}.\n", *rows, *generation);
   return 0;
 }
 
@@ -152,7 +210,10 @@ std::vector<Command> ledger_commands(CLI::App& program) {
       add("create", "Give a data set a budget that all its releases together must keep", create, true),
       add("list", "All data sets, what they spent and what remains", list, false),
       add("show", "One data set with every reservation", show, true),
-      add("release-unused", "Give back reservations whose run never asked anything", release_unused, true)};
+      add("release-unused", "Give back reservations whose run never asked anything", release_unused, true),
+      add("accept-restore", "After an older copy of the ledger came back: say what was spent since", accept_restore,
+          true),
+      add("verify", "Check every row against its checksum", verify_rows, false)};
   CLI::App* made = commands[0].app;
   made->add_option("--epsilon", flags->epsilon, "Privacy loss that all releases together may reach")->required();
   made->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
@@ -160,6 +221,12 @@ std::vector<Command> ledger_commands(CLI::App& program) {
   made->add_option("--unit", flags->unit, "What one row stands for: a patient, a customer")->capture_default_str();
   made->add_flag("--allow-model-based", flags->allow_model_based,
                  "Pay also for guarantees that hold only if the rows are drawn from a model (--guarantee model)");
+  made->add_option("--data", flags->data, "File or folder that belongs to it: its releases are charged here by default")
+      ->allow_extra_args(false)
+      ->take_all();
+  commands[4]
+      .app->add_option("--spent", flags->spent, "Epsilon, at the data set's delta, of all releases since; 0 for none")
+      ->required();
   return commands;
 }
 

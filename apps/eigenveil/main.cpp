@@ -4,6 +4,7 @@
 #include <new>
 
 #include "options.hpp"
+#include "overwriting.hpp"
 #include "terminal.hpp"
 
 #ifdef EIGENVEIL_ENGINES
@@ -63,8 +64,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
   }
-  for (const Command& command : commands)
-    if (command.app->parsed()) return command.run();
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    if (const Status distinct = check_overwriting(*command.app); !distinct) return fail(distinct.error());
+    return command.run();
+  }
   return static_cast<int>(ErrorCode::kInternal);
 }
 

@@ -41,10 +41,7 @@ Result<MaskPair> keys_in(const std::string& folder) {
   std::ifstream in(path, std::ios::binary);
   if (in) return MaskPair::from_secret(std::string(std::istreambuf_iterator<char>(in), {}));
   MaskPair pair = MaskPair::draw();
-  auto file = AtomicFile::create(path);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(pair.secret));
-  EIGENVEIL_TRY(file->commit());
+  EIGENVEIL_TRY(write_secret_file(path, pair.secret));
   return pair;
 }
 
@@ -55,18 +52,18 @@ Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v
   if (config.without_ledger) return reserve_without_ledger(accepted.plan);
   auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
   if (!ledger) return ledger.error();
-  const std::string purpose = fmt::format("study {}: {}", proposal.study(), proposal.purpose());
-  if (!begun) {
-    const auto account = ledger->show(config.dataset);
-    if (!account) return account.error();
-    for (const ReservationRecord& paid : account->reservations)
-      if (paid.purpose == purpose)
-        return budget_refused(
-            fmt::format("the ledger has paid for study {} before, but {} does not know what was answered: bring the "
-                        "folder back, or have a new study proposed",
-                        proposal.study(), config.state));
+  auto paid = ledger->begin_work(config.dataset, accepted.plan,
+                                 fmt::format("study {}: {}", proposal.study(), proposal.purpose()),
+                                 "study " + proposal.study(), {});
+  if (!paid) return paid.error();
+  if (!paid->fresh && !begun) {
+    EIGENVEIL_TRY(paid->work->close(WorkState::kLost));
+    return budget_refused(
+        fmt::format("the ledger has paid for study {} before, but {} does not know what was answered: have a new study "
+                    "proposed",
+                    proposal.study(), config.state));
   }
-  return ledger->reserve_once(config.dataset, accepted.plan, purpose);
+  return std::unique_ptr<Reservation>(std::move(paid->work));
 }
 
 bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }

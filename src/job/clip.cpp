@@ -303,7 +303,8 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   if (!plan) return plan.error();
   auto charged =
       charge(held,
-             {*plan, privacy, job.run, inputs.vectors ? job.pairs.x : job.pairs.images,
+             {*plan, privacy, job.run,
+              PrivateFiles{job.pairs.x, job.pairs.y, job.pairs.images, job.pairs.captions, job.pairs.labels},
               fmt::format("clip --method {}{} --dim {}", name(options.method),
                           options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
              observer);

@@ -37,6 +37,21 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   }
 }
 
+// Who paid, and whether anything limits what is paid. Each site of a federation has a ledger of its own.
+void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const Charge& charge) {
+  nlohmann::json& ledger = manifest["ledger"] = {{"used", privacy.use_ledger}};
+  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  if (charge.limited || !privacy.dataset.empty()) ledger["dataset"] = charge.dataset;
+  if (charge.federation) return;
+  ledger["limited"] = charge.limited;
+  auto& warnings = manifest["warnings"];
+  if (charge.limited && privacy.dataset.empty())
+    warnings.push_back(fmt::format("Charged to the data set '{}', which this data belongs to.", charge.dataset));
+  if (!charge.limited)
+    warnings.push_back(fmt::format("This release is outside any budget: no budget limits releases of this data{}.",
+                                   privacy.use_ledger ? ", they are only recorded" : ", and no ledger counts them"));
+}
+
 }  // namespace
 
 nlohmann::json program_json(const PcaProgram& program, Calibration calibration) {
@@ -86,11 +101,9 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"guarantee", guarantee_in_words(privacy, charge)},
       {"private", charge.secure},
       {"warnings", nlohmann::json::array()},
-      {"ledger", {{"used", privacy.use_ledger}}},
   };
-  // The name of a data set is the analyst's own; the path of a file is nobody else's business.
+  add_ledger(manifest, privacy, charge);
   if (charge.federation) manifest["federation"] = *charge.federation;
-  if (!privacy.dataset.empty()) manifest["ledger"]["dataset"] = privacy.dataset;
   manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
   if (privacy.calibration == Calibration::kPaper) {
     manifest["calibration"] = "paper";
@@ -104,8 +117,6 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
   if (charge.plan.model_based)
     manifest["warnings"].push_back(
         "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
-  if (!privacy.use_ledger)
-    manifest["warnings"].push_back("No ledger was used: nobody counts how often this data is asked.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;
 }

@@ -74,7 +74,7 @@ Result<FitOutcome> run_pair(const PairJob& job, Observer& observer) {
           ? paper_plan_pair(job.privacy.adjacency, options, job.privacy.epsilon, job.privacy.delta)
           : plan_pair(job.privacy.adjacency, options);
   auto charged =
-      charge_plan(plan, PairOracle::largest_sensitivity(), job.privacy, job.run, job.matrix_a,
+      charge_plan(plan, PairOracle::largest_sensitivity(), job.privacy, job.run, {job.matrix_a, job.matrix_b},
                   fmt::format("gep --noise {} --components {}", name(options.noise), options.components), observer);
   if (!charged) return charged.error();
   auto oracle = PairOracle::make(*pair, std::move(charged->reservation), std::move(charged->random));

@@ -1,9 +1,11 @@
 #include "eigenveil/job/privacy.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "eigenveil/privacy/noisy_vector.hpp"
 
@@ -11,23 +13,64 @@ namespace eigenveil {
 namespace {
 
 // A data file without a data set of its own is recorded under its path (its end, if that is very long).
-std::string name_of_file(const std::string& data, Adjacency adjacency) {
+std::string name_of_file(const PrivateFiles& data, Adjacency adjacency) {
   constexpr std::size_t kLongest = 160;
+  const std::string first = data.paths().empty() ? "" : data.paths().front();
   std::error_code failure;
-  const auto canonical = std::filesystem::weakly_canonical(data, failure);
-  std::string path = failure ? data : canonical.string();
+  const auto canonical = std::filesystem::weakly_canonical(first, failure);
+  std::string path = failure ? first : canonical.string();
   if (path.size() > kLongest) path = path.substr(path.size() - kLongest);
   return fmt::format("file {} ({})", path, name(adjacency));
 }
 
-Result<std::unique_ptr<Reservation>> reserve(const PrivacyPlan& plan, const PrivacyOptions& privacy,
-                                             const std::string& dataset, const std::string& purpose, bool once) {
+struct Payer {
+  Ledger ledger;
+  std::string dataset;
+  bool limited;
+};
+
+// The budgets that any of the files belongs to. A data set that was named gets the files first.
+Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& data, const std::string& named) {
+  std::set<std::string> all;
+  for (const std::string& path : data.paths()) {
+    const auto budgets = named.empty() ? ledger.budgets_of(path) : ledger.bind_file(named, path);
+    if (!budgets) return budgets.error();
+    all.insert(budgets->begin(), budgets->end());
+  }
+  return all;
+}
+
+// The ledger and the data set in it that pays: the one that was named, the one that the files belong to, or else a
+// record without a limit.
+Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
   auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
   if (!ledger) return ledger.error();
-  if (privacy.dataset.empty())
-    EIGENVEIL_TRY(ledger->create_if_missing({.name = dataset, .limit = {}, .adjacency = plan.adjacency}));
-  return once ? ledger->reserve_once(dataset, plan, purpose)
-              : ledger->reserve(dataset, plan, purpose);
+  const auto budgets = budgets_of(*ledger, data, privacy.dataset);
+  if (!budgets) return budgets.error();
+  const std::string& named = privacy.dataset;
+  if (budgets->count(named) > 0) return Payer{*std::move(ledger), named, true};
+  if (!named.empty() && !budgets->empty())
+    return budget_refused(fmt::format(
+        "This data belongs to {}, which has a budget, but '{}' has none: name one with a budget by --dataset",
+        fmt::join(*budgets, ", "), named));
+  if (!named.empty()) return Payer{*std::move(ledger), named, false};
+  if (budgets->size() > 1)
+    return budget_refused(
+        fmt::format("This data belongs to several data sets with a budget: {}. Say which one pays: "
+                    "--dataset NAME",
+                    fmt::join(*budgets, ", ")));
+  if (budgets->size() == 1) return Payer{*std::move(ledger), *budgets->begin(), true};
+  const std::string record = name_of_file(data, privacy.adjacency);
+  EIGENVEIL_TRY(ledger->create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
+  return Payer{*std::move(ledger), record, false};
+}
+
+SecureRandom random_for(const RunOptions& run) {
+  return run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
+}
+
+Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::string dataset, bool limited) {
+  return {std::move(certified.plan), certified.epsilon, random.secure(), std::move(dataset), {}, limited};
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -69,28 +112,51 @@ Sensitivity largest_sensitivity(const Lattice& lattice) {
 }
 
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
-                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer) {
   auto certified = certify(shape, largest, privacy);
   if (!certified) return certified.error();
-  return charge_certified(*std::move(certified), privacy, run, data, purpose, false, observer);
-}
-
-Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
-                                     const std::string& data, const std::string& purpose, bool once,
-                                     Observer& observer) {
   observer.step("reserving budget");
   std::string dataset;
-  if (privacy.use_ledger) dataset = privacy.dataset.empty() ? name_of_file(data, certified.plan.adjacency) : privacy.dataset;
-  auto reservation = privacy.use_ledger ? reserve(certified.plan, privacy, dataset, purpose, once)
-                                        : Result<std::unique_ptr<Reservation>>(reserve_without_ledger(certified.plan));
-  if (!reservation) return reservation.error();
+  bool limited = false;
+  std::unique_ptr<Reservation> reservation;
+  if (privacy.use_ledger) {
+    auto payer = payer_of(privacy, data);
+    if (!payer) return payer.error();
+    auto paid = payer->ledger.reserve(payer->dataset, certified->plan, purpose);
+    if (!paid) return paid.error();
+    reservation = *std::move(paid);
+    dataset = payer->dataset;
+    limited = payer->limited;
+  } else {
+    reservation = reserve_without_ledger(certified->plan);
+  }
   observer.step("budget reserved");
+  auto random = random_for(run);
+  return ChargedPlan{charge_of(*std::move(certified), random, std::move(dataset), limited), std::move(reservation),
+                     std::move(random)};
+}
 
-  auto random = run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed) : SecureRandom::from_kernel();
-  const bool secure = random.secure();
-  return ChargedPlan{
-      {std::move(certified.plan), certified.epsilon, secure, dataset}, *std::move(reservation), std::move(random)};
+Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                const PrivateFiles& data, const std::string& key, const WorkFacts& facts,
+                                Observer& observer) {
+  observer.step("reserving budget");
+  std::string dataset;
+  bool limited = false;
+  Begun begun{work_without_ledger(certified.plan, key, facts), true};
+  if (privacy.use_ledger) {
+    auto payer = payer_of(privacy, data);
+    if (!payer) return payer.error();
+    auto paid = payer->ledger.begin_work(payer->dataset, certified.plan, key, key, facts);
+    if (!paid) return paid.error();
+    begun = *std::move(paid);
+    dataset = payer->dataset;
+    limited = payer->limited;
+  }
+  observer.step("budget reserved");
+  auto random = random_for(run);
+  return ChargedWork{charge_of(std::move(certified), random, std::move(dataset), limited), std::move(begun.work),
+                     begun.fresh, std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {

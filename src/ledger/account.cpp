@@ -6,12 +6,14 @@
 #include <array>
 #include <limits>
 
+#include "work_rows.hpp"
+
 namespace eigenveil {
 namespace {
-constexpr std::array<std::string_view, 4> kStateNames = {"reserved", "answered", "unused", "returned"};
+constexpr std::array<std::string_view, 4> kReservationStates = {"reserved", "answered", "unused", "returned"};
 }
 
-std::string_view name(ReservationState state) { return kStateNames.at(static_cast<std::size_t>(state)); }
+std::string_view name(ReservationState state) { return kReservationStates.at(static_cast<std::size_t>(state)); }
 
 namespace ledger {
 namespace {
@@ -27,8 +29,35 @@ Result<std::optional<Limit>> limit_of(const Statement& row) {
   return std::optional<Limit>({*epsilon, *delta});
 }
 
-Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation, Adjacency adjacency) {
-  PrivacyPlan plan(adjacency);
+Status load_reservations(const Database& db, Account& account) {
+  Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
+  for (;;) {
+    const auto more = row.step();
+    if (!more) return more.error();
+    if (!*more) return {};
+    const auto plan = load_plan(db, row.integer(0));
+    if (!plan) return plan.error();
+    const auto state =
+        std::find(kReservationStates.begin(), kReservationStates.end(), row.text(3)) - kReservationStates.begin();
+    account.status.reservations.push_back(
+        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), *plan});
+    if (account.status.reservations.back().state != ReservationState::kReturned)
+      account.charged.insert(account.charged.end(), plan->events.begin(), plan->events.end());
+  }
+}
+
+}  // namespace
+
+Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
+  Statement own(db,
+                "SELECT model_based, dataset.adjacency FROM reservation JOIN dataset ON dataset.id = "
+                "reservation.dataset WHERE reservation.id = ?",
+                reservation);
+  EIGENVEIL_TRY(own.step());
+  const auto adjacency = adjacency_from_name(own.text(1));
+  if (!adjacency) return adjacency.error();
+  PrivacyPlan plan(*adjacency);
+  plan.model_based = own.integer(0) != 0;
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
     const auto more = row.step();
@@ -40,28 +69,10 @@ Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation, Adja
   }
 }
 
-Status load_reservations(const Database& db, Account& account) {
-  Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
-  for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return {};
-    const auto plan = load_plan(db, row.integer(0), account.status.budget.adjacency);
-    if (!plan) return plan.error();
-    const auto state = std::find(kStateNames.begin(), kStateNames.end(), row.text(3)) - kStateNames.begin();
-    account.status.reservations.push_back(
-        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), *plan});
-    if (account.status.reservations.back().state != ReservationState::kReturned)
-      account.charged.insert(account.charged.end(), plan->events.begin(), plan->events.end());
-  }
-}
-
-}  // namespace
-
 Result<Account> load_account(const Database& db, const std::string& name) {
   Statement row(db,
-                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based FROM "
-                "dataset WHERE name = ?",
+                "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based, EXISTS "
+                "(SELECT 1 FROM frozen WHERE frozen.id = dataset.id) FROM dataset WHERE name = ?",
                 name);
   const auto found = row.step();
   if (!found) return found.error();
@@ -76,7 +87,11 @@ Result<Account> load_account(const Database& db, const std::string& name) {
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
   account.status.budget = {name, *limit, *adjacency, row.text(4), row.integer(8) != 0};
   account.status.created = row.text(5);
+  account.status.frozen = row.integer(9) != 0;
   EIGENVEIL_TRY(load_reservations(db, account));
+  auto works = works_of(db, name);
+  if (!works) return works.error();
+  account.status.works = *std::move(works);
   // A filter ends with the last charge it held: after a full return the data set is open again.
   if (account.charged.empty()) account.filter = {};
   return account;
@@ -88,7 +103,9 @@ Result<std::int64_t> insert_reservation(const Database& db, const Account& accou
     EIGENVEIL_TRY(Statement(db, "UPDATE dataset SET filter = ?, alpha = ? WHERE id = ?",
                             static_cast<int>(account.filter.kind), account.filter.alpha, account.id)
                       .finish());
-  EIGENVEIL_TRY(Statement(db, "INSERT INTO reservation(dataset, purpose) VALUES (?, ?)", account.id, purpose).finish());
+  EIGENVEIL_TRY(Statement(db, "INSERT INTO reservation(dataset, purpose, model_based) VALUES (?, ?, ?)", account.id,
+                          purpose, std::int64_t{plan.model_based})
+                    .finish());
   const std::int64_t id = sqlite3_last_insert_rowid(db.handle());
   std::int64_t position = 0;
   for (const PrivacyEvent& event : plan.events)

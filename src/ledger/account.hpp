@@ -13,10 +13,20 @@ struct Account {
   DatasetStatus status;  ///< complete after `report`
 };
 
-/// Both inside the caller's transaction.
+/// All inside the caller's transaction.
 Result<Account> load_account(const Database& db, const std::string& name);
 Result<std::int64_t> insert_reservation(const Database& db, const Account& account, const PrivacyPlan& plan,
                                         const std::string& purpose);
+
+/// Refuses the plan, or inserts it as a reservation of the data set.
+Result<std::int64_t> charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+                            const std::string& purpose);
+Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation);
+
+/// Refuses a data set of a restored ledger, until that is accepted.
+Status refuse_frozen(const Account& account);
+/// A data set that was made after the copy was taken is gone with what it spent: nobody gets a new one unawares.
+Status refuse_while_frozen(const Database& db);
 
 /// Fills in what has been spent and what remains.
 DatasetStatus report(const Account& account);

@@ -7,54 +7,12 @@
 #include <cstring>
 #include <filesystem>
 
+#include "key_file.hpp"
+#include "schema.hpp"
+#include "seal.hpp"
+
 namespace eigenveil::ledger {
 namespace {
-
-constexpr int kApplicationId = 0x45564c47;  // "EVLG"
-constexpr int kFormat = 2;
-
-// The triggers hold what the code promises: budgets never change, a charge is never deleted or lowered, and only an
-// unused reservation can be returned. A filter is fixed while anything is charged.
-constexpr const char* kSchema = R"sql(
-CREATE TABLE dataset(
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, epsilon REAL, delta REAL, adjacency TEXT NOT NULL,
-  unit TEXT NOT NULL, created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  filter INTEGER NOT NULL DEFAULT 0 CHECK (filter BETWEEN 0 AND 3), alpha INTEGER NOT NULL DEFAULT 0,
-  CHECK ((epsilon IS NULL) = (delta IS NULL))) STRICT;
-CREATE TABLE reservation(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, dataset INTEGER NOT NULL REFERENCES dataset(id), purpose TEXT NOT NULL,
-  created TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
-  state TEXT NOT NULL DEFAULT 'reserved' CHECK (state IN ('reserved', 'answered', 'unused', 'returned'))) STRICT;
-CREATE TABLE event(
-  reservation INTEGER NOT NULL REFERENCES reservation(id), position INTEGER NOT NULL, label TEXT NOT NULL,
-  mechanism TEXT NOT NULL, count INTEGER NOT NULL CHECK (count > 0),
-  PRIMARY KEY (reservation, position)) STRICT, WITHOUT ROWID;
-CREATE INDEX reservation_of_dataset ON reservation(dataset);
-
-CREATE TRIGGER dataset_kept BEFORE DELETE ON dataset BEGIN SELECT RAISE(ABORT, 'a data set is never deleted'); END;
-CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
-  WHEN (OLD.id, OLD.name, OLD.adjacency, OLD.unit, OLD.created) IS NOT
-       (NEW.id, NEW.name, NEW.adjacency, NEW.unit, NEW.created)
-    OR (OLD.epsilon, OLD.delta) IS NOT (NEW.epsilon, NEW.delta)
-    OR EXISTS (SELECT 1 FROM reservation WHERE dataset = OLD.id AND state <> 'returned')
-  BEGIN SELECT RAISE(ABORT, 'a budget never changes, nor its filter while anything is charged'); END;
-CREATE TRIGGER reservation_kept BEFORE DELETE ON reservation
-  BEGIN SELECT RAISE(ABORT, 'a reservation is never deleted'); END;
-CREATE TRIGGER reservation_fixed BEFORE UPDATE ON reservation
-  WHEN (OLD.id, OLD.dataset, OLD.purpose, OLD.created) IS NOT (NEW.id, NEW.dataset, NEW.purpose, NEW.created)
-    OR (OLD.state, NEW.state) NOT IN (VALUES ('reserved', 'answered'), ('reserved', 'unused'), ('unused', 'returned'))
-  BEGIN SELECT RAISE(ABORT, 'a charge is never lowered'); END;
-CREATE TRIGGER event_kept BEFORE DELETE ON event BEGIN SELECT RAISE(ABORT, 'an event is never deleted'); END;
-CREATE TRIGGER event_fixed BEFORE UPDATE ON event BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
-)sql";
-
-// From format 1 to 2: a data set may allow guarantees that rest on a model of its rows.
-constexpr const char* kSecondFormat = R"sql(
-ALTER TABLE dataset ADD COLUMN allow_model_based INTEGER NOT NULL DEFAULT 0 CHECK (allow_model_based IN (0, 1));
-CREATE TRIGGER dataset_model_fixed BEFORE UPDATE ON dataset
-  WHEN OLD.allow_model_based IS NOT NEW.allow_model_based
-  BEGIN SELECT RAISE(ABORT, 'what a data set allows never changes'); END;
-)sql";
 
 Error cannot_make(const std::string& path) {
   return bad_input(fmt::format("Cannot create '{}' for the ledger: {}. Choose another place with --ledger FILE.", path,
@@ -88,7 +46,8 @@ Result<std::int64_t> integer_of(const Database& db, const char* sql) {
 
 }  // namespace
 
-Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                                                 const std::string& anchor) {
   std::error_code failed;
   // Absolute, so that no name means a temporary or in-memory database to SQLite.
   const std::filesystem::path file = std::filesystem::absolute(path, failed);
@@ -96,8 +55,11 @@ Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::c
   EIGENVEIL_TRY(make_folder(file.parent_path()));
   EIGENVEIL_TRY(make_file(file));
   std::shared_ptr<Database> db(new Database(file.string()));
+  db->anchor_ = anchor.empty() ? file.string() + ".anchor" : std::filesystem::absolute(anchor, failed).string();
   EIGENVEIL_TRY(db->connect(busy_timeout));
   EIGENVEIL_TRY(db->prepare_schema());
+  Transaction whole(*db);
+  EIGENVEIL_TRY(whole.begin());
   return db;
 }
 
@@ -108,36 +70,63 @@ Status Database::connect(std::chrono::milliseconds busy_timeout) {
   if (sqlite3_db_readonly(handle_, "main") == 1)
     return bad_input(fmt::format(
         "The ledger '{}' cannot be written: its permissions or its disk are read-only. Nothing was charged.", path_));
+  sqlite3_update_hook(
+      handle_,
+      [](void* touched, int, const char*, const char* table, sqlite3_int64 row) {
+        if (std::string_view(table) != "head") static_cast<std::set<RowName>*>(touched)->emplace(table, row);
+      },
+      &touched_);
   return run("PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA");
 }
 
 Status Database::prepare_schema() {
   Transaction transaction(*this);
-  EIGENVEIL_TRY(transaction.begin());
+  EIGENVEIL_TRY(transaction.begin_unverified());
   const auto tables = integer_of(*this, "SELECT count(*) FROM sqlite_schema");
   if (!tables) return tables.error();
   const auto application = integer_of(*this, "PRAGMA application_id");
   if (!application) return application.error();
   const auto format = integer_of(*this, "PRAGMA user_version");
   if (!format) return format.error();
-  if (*tables == 0 && *application == 0 && *format == 0) {
-    EIGENVEIL_TRY(run(kSchema));
-    EIGENVEIL_TRY(run(kSecondFormat));
-    EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
-  } else if (*application != kApplicationId) {
+  const bool empty = *tables == 0 && *application == 0 && *format == 0;
+  if (!empty && *application != kApplicationId)
     return bad_input(
         fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
-  } else if (*format == 1) {
-    EIGENVEIL_TRY(run(kSecondFormat));
-  } else if (*format != kFormat) {
+  if (!empty && (*format < 1 || *format > kFormat))
     return bad_input(fmt::format(
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
         path_, *format, kFormat));
-  }
   EIGENVEIL_TRY(check_integrity());
+  auto key = load_key(path_ + ".key", *format < kFormat);
+  if (!key) return key.error();
+  key_ = *std::move(key);
+  if (empty) {
+    const auto seen = read_anchor(anchor_);
+    if (!seen) return seen.error();
+    if (*seen != Mark{})
+      return bad_input(fmt::format(
+          "The ledger '{}' is empty, but '{}' has seen generation {} of it: bring it back from a backup. To "
+          "begin anew with nothing spent, remove that file too.",
+          path_, anchor_, seen->generation));
+  }
+  if (*format < kFormat) EIGENVEIL_TRY(bring_up_to_date(*format));
   // Written each time: a ledger that cannot be written is found here, before any work is done for it.
   EIGENVEIL_TRY(run(fmt::format("PRAGMA user_version = {}", kFormat).c_str()));
-  return transaction.commit();
+  return *format < kFormat ? transaction.commit() : run("COMMIT");
+}
+
+// What an older format holds is sealed as it is.
+Status Database::bring_up_to_date(std::int64_t format) {
+  if (format < 1) {
+    EIGENVEIL_TRY(run(kFirstFormat));
+    EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
+  }
+  if (format < 2) EIGENVEIL_TRY(run(kSecondFormat));
+  EIGENVEIL_TRY(run(kThirdFormat));
+  auto rows = all_rows(*this);
+  if (!rows) return rows.error();
+  touched_ = *std::move(rows);
+  return {};
 }
 
 Status Database::check_integrity() {
@@ -177,10 +166,6 @@ Error Database::error() const {
   }
 }
 
-Transaction::~Transaction() {
-  if (sqlite3_get_autocommit(db_.handle()) == 0) (void)db_.run("ROLLBACK");
-}
-
 Result<bool> Statement::step() {
   if (status_ == SQLITE_OK) status_ = sqlite3_step(statement_);
   if (status_ != SQLITE_ROW && status_ != SQLITE_DONE) return db_.error();
@@ -204,6 +189,10 @@ void Statement::bind(int index, std::int64_t value) {
 void Statement::bind(int index, const std::string& value) {
   if (status_ == SQLITE_OK)
     status_ = sqlite3_bind_text(statement_, index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+}
+void Statement::bind(int index, const Bytes& value) {
+  if (status_ == SQLITE_OK)
+    status_ = sqlite3_bind_blob64(statement_, index, value.value.data(), value.value.size(), SQLITE_TRANSIENT);
 }
 void Statement::bind(int index, const std::optional<double>& value) {
   if (status_ == SQLITE_OK)

@@ -6,22 +6,40 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
+#include "anchor.hpp"
 #include "eigenveil/base/result.hpp"
 
 namespace eigenveil::ledger {
 
+/// Table and row.
+using RowName = std::pair<std::string, std::int64_t>;
+
+/// The sealed state of the whole file: its generation, the checksum of the head before it, and number and sum of the
+/// checksums of all rows.
+struct Head {
+  Mark mark;
+  Checksum previous{};
+  std::int64_t rows = 0;
+  Checksum sum{};
+};
+
 /// One connection to a ledger file. Its mutex keeps one thread's statements out of another's transaction.
 class Database {
  public:
-  /// Opens or creates the file (0600) and its folder (0700), and proves that it is a ledger that can be written.
-  static Result<std::shared_ptr<Database>> open(const std::string& path, std::chrono::milliseconds busy_timeout);
+  /// Opens or creates the file (0600), its key beside it (0600) and its folder (0700), and proves that it is a ledger
+  /// that is whole and can be written.
+  static Result<std::shared_ptr<Database>> open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                                                const std::string& anchor);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database() { sqlite3_close(handle_); }
 
   sqlite3* handle() const { return handle_; }
+  const std::string& path() const { return path_; }
+  const std::string& key() const { return key_; }
   Status run(const char* sql);
   /// The connection's last error in plain words.
   Error error() const;
@@ -31,26 +49,48 @@ class Database {
   explicit Database(std::string path) : path_(std::move(path)) {}
   Status connect(std::chrono::milliseconds busy_timeout);
   Status prepare_schema();
+  Status bring_up_to_date(std::int64_t format);
   Status check_integrity();
 
   std::string path_;
+  std::string anchor_;  ///< path of the file that remembers the last generation
+  std::string key_;
   sqlite3* handle_ = nullptr;
   std::mutex mutex_;
+  std::set<RowName> touched_;  ///< rows that the transaction has written
 };
 
-/// BEGIN IMMEDIATE until `commit`; rolled back otherwise.
+/// BEGIN IMMEDIATE until `commit`; rolled back otherwise. No row is read before the file is known to be whole and the
+/// latest that this machine has seen, and none is written without its checksum, whoever writes it.
 class Transaction {
  public:
+  /// kHead: whoever begins verifies the rows it uses.
+  enum class Verify { kAll, kHead };
+
   explicit Transaction(Database& db) : db_(db), lock_(db.mutex_) {}
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   ~Transaction();
-  Status begin() { return db_.run("BEGIN IMMEDIATE"); }
-  Status commit() { return db_.run("COMMIT"); }
+  /// An older copy of the file is frozen: its open works are lost, and its data sets pay for nothing.
+  Status begin(Verify verify = Verify::kAll);
+  /// Seals what was written, under a new generation, and raises the anchor to it.
+  Status commit();
+  const Head& head() const { return head_; }
 
  private:
+  friend class Database;
+  Status begin_unverified();
+  Status freeze(const Mark& seen);
+
   Database& db_;
   std::lock_guard<std::mutex> lock_;
+  Head head_;
+  std::uint64_t floor_ = 0;
+};
+
+/// A value that is no text.
+struct Bytes {
+  const std::string& value;
 };
 
 /// A prepared statement with its parameters. Errors surface in `step`.
@@ -72,11 +112,15 @@ class Statement {
   std::string text(int column) const;
   double real(int column) const { return sqlite3_column_double(statement_, column); }
   std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  int columns() const { return sqlite3_column_count(statement_); }
+  int type(int column) const { return sqlite3_column_type(statement_, column); }
+  std::string_view name(int column) const { return sqlite3_column_name(statement_, column); }
   bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
 
  private:
   void bind(int index, std::int64_t value);
   void bind(int index, const std::string& value);
+  void bind(int index, const Bytes& value);
   void bind(int index, const std::optional<double>& value);
 
   const Database& db_;

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "account.hpp"
+#include "work_rows.hpp"
 
 namespace eigenveil {
 
@@ -65,8 +65,8 @@ Status admit(Account& account, const PrivacyPlan& plan) {
 // `db` is empty for a plan that no ledger charges.
 class PlanReservation final : public Reservation {
  public:
-  PlanReservation(PrivacyPlan plan, std::shared_ptr<Database> db, std::int64_t id, bool answered = false)
-      : plan_(std::move(plan)), db_(std::move(db)), id_(id), answered_(answered) {}
+  PlanReservation(PrivacyPlan plan, std::shared_ptr<Database> db, std::int64_t id)
+      : plan_(std::move(plan)), db_(std::move(db)), id_(id) {}
   const PrivacyPlan& plan() const override { return plan_; }
   bool in_ledger() const override { return db_ != nullptr; }
   Status begin_answering() override { return settle("answered"); }
@@ -77,7 +77,7 @@ class PlanReservation final : public Reservation {
   Status settle(const std::string& state) {
     if (std::exchange(settled_, true))
       return internal_error("A reservation answers for one oracle only; this one was begun or closed before");
-    if (!in_ledger() || answered_) return {};
+    if (!in_ledger()) return {};
     Transaction transaction(*db_);
     EIGENVEIL_TRY(transaction.begin());
     EIGENVEIL_TRY(Statement(*db_, "UPDATE reservation SET state = ? WHERE id = ?", state, id_).finish());
@@ -88,7 +88,6 @@ class PlanReservation final : public Reservation {
   PrivacyPlan plan_;
   std::shared_ptr<Database> db_;
   std::int64_t id_;
-  bool answered_;  // recorded as such by a process that was before this one
   bool settled_ = false;
 };
 
@@ -113,8 +112,9 @@ std::string Ledger::default_path() {
   return (data / "eigenveil" / "ledger.db").string();
 }
 
-Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
-  auto db = Database::open(path, busy_timeout);
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
+                            const std::string& anchor) {
+  auto db = Database::open(path, busy_timeout, anchor);
   if (!db) return db.error();
   return Ledger(std::move(*db));
 }
@@ -132,6 +132,7 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
   }
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
+  if (budget.limit) EIGENVEIL_TRY(ledger::refuse_while_frozen(*db_));
   EIGENVEIL_TRY(Statement(*db_,
                           "INSERT INTO dataset(name, epsilon, delta, adjacency, unit, allow_model_based) "
                           "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO NOTHING",
@@ -159,43 +160,50 @@ Status Ledger::create_if_missing(const DatasetBudget& budget) {
 Result<std::vector<DatasetStatus>> Ledger::list() {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
+  const auto expired = ledger::expire_works(*db_);
+  if (!expired) return expired.error();
   std::vector<DatasetStatus> all;
   Statement names(*db_, "SELECT name FROM dataset ORDER BY name");
   for (;;) {
     const auto more = names.step();
     if (!more) return more.error();
-    if (!*more) return all;
+    if (!*more) break;
     const auto account = load_account(*db_, names.text(0));
     if (!account) return account.error();
     all.push_back(report(*account));
   }
+  if (*expired) EIGENVEIL_TRY(transaction.commit());
+  return all;
 }
 
 Result<DatasetStatus> Ledger::show(const std::string& name) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
+  const auto expired = ledger::expire_works(*db_);
+  if (!expired) return expired.error();
   const auto account = load_account(*db_, name);
   if (!account) return account.error();
+  if (*expired) EIGENVEIL_TRY(transaction.commit());
   return report(*account);
 }
 
 Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                      const std::string& purpose) {
-  return charge(dataset, plan, purpose, false);
-}
-
-Result<std::unique_ptr<Reservation>> Ledger::reserve_once(const std::string& dataset, const PrivacyPlan& plan,
-                                                          const std::string& purpose) {
-  return charge(dataset, plan, purpose, true);
-}
-
-Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, const PrivacyPlan& plan,
-                                                    const std::string& purpose, bool once) {
-  EIGENVEIL_TRY(check_plan(plan));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  auto account = load_account(*db_, dataset);
+  EIGENVEIL_TRY(ledger::expire_works(*db_));
+  const auto id = ledger::charge(*db_, dataset, plan, purpose);
+  if (!id) return id.error();
+  EIGENVEIL_TRY(transaction.commit());
+  return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
+}
+
+Result<std::int64_t> ledger::charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+                                    const std::string& purpose) {
+  EIGENVEIL_TRY(check_plan(plan));
+  auto account = load_account(db, dataset);
   if (!account) return account.error();
+  EIGENVEIL_TRY(refuse_frozen(*account));
   if (const Adjacency own = account->status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
@@ -206,20 +214,8 @@ Result<std::unique_ptr<Reservation>> Ledger::charge(const std::string& dataset, 
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "
                     "the model. Use --guarantee strict, or a data set created with --allow-model-based",
                     dataset));
-  if (once)
-    for (const ReservationRecord& paid : account->status.reservations) {
-      if (paid.purpose != purpose) continue;
-      const bool open = paid.state == ReservationState::kReserved || paid.state == ReservationState::kAnswered;
-      if (!open || paid.plan.events != plan.events)
-        return budget_refused(fmt::format("The ledger has closed '{}', or charged it for another plan", purpose));
-      return std::unique_ptr<Reservation>(
-          std::make_unique<PlanReservation>(plan, db_, paid.id, paid.state == ReservationState::kAnswered));
-    }
   EIGENVEIL_TRY(admit(*account, plan));
-  const auto id = insert_reservation(*db_, *account, plan, purpose);
-  if (!id) return id.error();
-  EIGENVEIL_TRY(transaction.commit());
-  return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
+  return insert_reservation(db, *account, plan, purpose);
 }
 
 Result<int> Ledger::release_unused(const std::string& name) {

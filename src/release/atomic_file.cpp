@@ -70,7 +70,7 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-Result<AtomicFile> AtomicFile::create(const std::string& path) {
+Result<AtomicFile> AtomicFile::create(const std::string& path, FileMode mode) {
   if (path.empty() || path.back() == '/') return usage_error("The name of the output file is empty. Give a file name.");
   auto target = rename_target(path);
   if (!target.ok()) return target.error();
@@ -80,8 +80,8 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
   int failure = EEXIST;
   for (int attempt = 0; attempt < kAttempts && failure == EEXIST; ++attempt) {
     std::string temporary = fmt::format("{}/.eigenveil-{}-{}.tmp", folder, getpid(), attempt);
-    constexpr mode_t kMode = 0644;  // less the umask, like any file a user makes
-    const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
+    const mode_t bits = mode == FileMode::kSecret ? 0600 : 0644;  // less the umask, like any file a user makes
+    const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, bits);
     if (descriptor >= 0) return AtomicFile(*target, folder, std::move(temporary), descriptor);
     failure = errno;
   }
@@ -125,11 +125,23 @@ Status check_writable(const std::string& path) {
   return {};
 }
 
-Status write_text_file(const std::string& path, const std::string& text) {
-  auto file = AtomicFile::create(path);
+namespace {
+
+Status write_whole(const std::string& path, const std::string& bytes, FileMode mode) {
+  auto file = AtomicFile::create(path, mode);
   if (!file.ok()) return file.error();
-  EIGENVEIL_TRY(file->append(text));
+  EIGENVEIL_TRY(file->append(bytes));
   return file->commit();
+}
+
+}  // namespace
+
+Status write_text_file(const std::string& path, const std::string& text) {
+  return write_whole(path, text, FileMode::kShared);
+}
+
+Status write_secret_file(const std::string& path, const std::string& bytes) {
+  return write_whole(path, bytes, FileMode::kSecret);
 }
 
 }  // namespace eigenveil

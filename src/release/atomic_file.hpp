@@ -8,11 +8,14 @@
 
 namespace eigenveil {
 
+/// Who may read a file: whoever the umask lets, or its owner alone.
+enum class FileMode { kShared, kSecret };
+
 /// A file that appears under its name complete or not at all: written to a temporary file in the same folder,
 /// fsynced, renamed, and the folder fsynced. Destroyed before `commit`, it leaves nothing behind.
 class AtomicFile {
  public:
-  static Result<AtomicFile> create(const std::string& path);
+  static Result<AtomicFile> create(const std::string& path, FileMode mode = FileMode::kShared);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) = delete;
   AtomicFile(const AtomicFile&) = delete;
@@ -34,5 +37,8 @@ class AtomicFile {
   int descriptor_;
   std::int64_t end_ = 0;
 };
+
+/// The way to a file that holds a secret.
+Status write_secret_file(const std::string& path, const std::string& bytes);
 
 }  // namespace eigenveil

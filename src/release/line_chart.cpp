@@ -11,12 +11,12 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kWidth = 960;
-constexpr double kHeight = 400;
-constexpr double kLeft = 76;
-constexpr double kRight = 600;
-constexpr double kTop = 44;
-constexpr double kBottom = 340;
+constexpr double kPlotWidth = 960;
+constexpr double kPlotHeight = 400;
+constexpr double kPlotLeft = 76;
+constexpr double kPlotRight = 600;
+constexpr double kPlotTop = 44;
+constexpr double kPlotBottom = 340;
 constexpr std::array<const char*, 8> kColours = {"#1f5fa8", "#c2410c", "#2e7d32", "#7b3fa0",
                                                  "#b8860b", "#0e7490", "#be185d", "#525252"};
 
@@ -77,28 +77,28 @@ std::string label(double value) {
   return fmt::format("{:g}", value);
 }
 
-double x_of(const Axis& axis, double value) { return kLeft + axis.place(value) * (kRight - kLeft); }
-double y_of(const Axis& axis, double value) { return kBottom - axis.place(value) * (kBottom - kTop); }
+double x_of(const Axis& axis, double value) { return kPlotLeft + axis.place(value) * (kPlotRight - kPlotLeft); }
+double y_of(const Axis& axis, double value) { return kPlotBottom - axis.place(value) * (kPlotBottom - kPlotTop); }
 
 std::string draw_axes(const LineChart& chart, const Axis& x, const Axis& y) {
   std::string svg =
-      fmt::format("<text class=\"title\" x=\"{}\" y=\"22\">{}</text>\n", kLeft, html::escape(chart.title));
+      fmt::format("<text class=\"title\" x=\"{}\" y=\"22\">{}</text>\n", kPlotLeft, html::escape(chart.title));
   for (const double t : ticks(y))
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
         "text-anchor=\"end\">{5}</text>\n",
-        kLeft, kRight, y_of(y, t), kLeft - 8, y_of(y, t) + 4, label(t));
+        kPlotLeft, kPlotRight, y_of(y, t), kPlotLeft - 8, y_of(y, t) + 4, label(t));
   for (const double t : ticks(x))
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
         "text-anchor=\"middle\">{4}</text>\n",
-        x_of(x, t), kTop, kBottom, kBottom + 18, label(t));
-  svg += fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kLeft, kTop,
-                     kRight - kLeft, kBottom - kTop);
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2, kBottom + 40,
-                     html::escape(chart.x_label));
+        x_of(x, t), kPlotTop, kPlotBottom, kPlotBottom + 18, label(t));
+  svg += fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", kPlotLeft, kPlotTop,
+                     kPlotRight - kPlotLeft, kPlotBottom - kPlotTop);
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kPlotLeft + kPlotRight) / 2,
+                     kPlotBottom + 40, html::escape(chart.x_label));
   svg += fmt::format("<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-                     (kTop + kBottom) / 2, html::escape(chart.y_label));
+                     (kPlotTop + kPlotBottom) / 2, html::escape(chart.y_label));
   return svg;
 }
 
@@ -116,11 +116,12 @@ std::string draw_line(const ChartLine& line, const Axis& x, const Axis& y, std::
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {}, {}</title></circle>", x_of(x, px),
           y_of(y, py), kColours.at(index % kColours.size()), html::escape(line.name), label(px), html::rounded(py));
   }
-  const double legend = kTop + 12 + 20 * static_cast<double>(index);
+  const double legend = kPlotTop + 12 + 20 * static_cast<double>(index);
   return fmt::format(
       "<polyline class=\"line\" {0} points=\"{1}\"/>{2}\n<line class=\"line\" {0} x1=\"{3}\" x2=\"{4}\" y1=\"{5}\" "
       "y2=\"{5}\"/><text x=\"{6}\" y=\"{7}\">{8}</text>\n",
-      style, points, dots, kRight + 16, kRight + 42, legend, kRight + 50, legend + 4, html::escape(line.name));
+      style, points, dots, kPlotRight + 16, kPlotRight + 42, legend, kPlotRight + 50, legend + 4,
+      html::escape(line.name));
 }
 
 std::string draw_chart(const LineChart& chart, double offset) {
@@ -146,8 +147,8 @@ std::string line_charts_svg(const std::vector<LineChart>& charts) {
       "<style>text{{font:13px system-ui,sans-serif;fill:#222}}.title{{font-weight:600;font-size:15px}}"
       ".grid{{stroke:#e4e4e4}}.frame{{fill:none;stroke:#888}}.line{{fill:none;stroke-width:2}}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
-      kWidth, kHeight * static_cast<double>(std::max<std::size_t>(charts.size(), 1)));
-  for (std::size_t i = 0; i < charts.size(); ++i) svg += draw_chart(charts[i], kHeight * static_cast<double>(i));
+      kPlotWidth, kPlotHeight * static_cast<double>(std::max<std::size_t>(charts.size(), 1)));
+  for (std::size_t i = 0; i < charts.size(); ++i) svg += draw_chart(charts[i], kPlotHeight * static_cast<double>(i));
   return svg + "</svg>\n";
 }
 

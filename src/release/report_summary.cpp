@@ -137,11 +137,14 @@ void add_ledger(Facts& facts, const nlohmann::json& manifest) {
   if (!manifest.contains("ledger") || !manifest["ledger"].is_object()) return;
   const auto& ledger = manifest["ledger"];
   if (!ledger.contains("used") || ledger["used"] != true) {
-    facts.emplace_back("Ledger", "not used: nothing limits further releases of the same data");
+    facts.emplace_back("Ledger", "not used; no budget limits releases of this data");
     return;
   }
   const auto dataset = html::text_at(ledger, "dataset");
-  facts.emplace_back("Ledger", dataset ? fmt::format("charged to the data set {}", html::name(*dataset)) : "charged");
+  const bool limited = ledger.contains("limited") && ledger["limited"] == true;
+  std::string words = dataset ? fmt::format("charged to the data set {}", html::name(*dataset)) : "recorded";
+  if (ledger.contains("limited") && !limited) words += "; no budget limits releases of this data";
+  facts.emplace_back("Ledger", words);
 }
 
 }  // namespace

@@ -99,8 +99,7 @@ class CrashTest : public LedgerTest {
              const std::function<void(int, const DatasetStatus&)>& check) {
     for (int stop = 0;; ++stop) {
       ASSERT_LT(stop, 500);
-      std::filesystem::remove(path());
-      std::filesystem::remove(path() + "-journal");
+      remove_ledger();
       {
         Ledger ledger = open();
         ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
@@ -183,8 +182,7 @@ TEST_F(CrashTest, ADiskThatIsFullFromAnyStepOnGivesAClearErrorAndNeverAHalfReser
 TEST_F(CrashTest, KilledWhileTheFileIsBeingMadeTheNextProcessStillOpensIt) {
   for (int stop = 0;; ++stop) {
     ASSERT_LT(stop, 200);
-    std::filesystem::remove(path());
-    std::filesystem::remove(path() + "-journal");
+    remove_ledger();
     const int exit = in_child([&] {
       arm(Fault::kKillBefore, stop);
       return Ledger::open(path()).ok() ? 0 : 1;

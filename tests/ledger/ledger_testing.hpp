@@ -38,6 +38,10 @@ class LedgerTest : public ::testing::Test {
     return std::move(*ledger);
   }
 
+  void remove_ledger() const {
+    for (const char* part : {"", "-journal", ".key", ".anchor", ".lock"}) std::filesystem::remove(path() + part);
+  }
+
   std::filesystem::path folder_;
 };
 
@@ -46,10 +50,15 @@ inline DatasetBudget budget(const std::string& name, double epsilon, double delt
   return {name, DatasetBudget::Limit{*Epsilon::of(epsilon), *Delta::of(delta)}, adjacency, "row"};
 }
 
-inline PrivacyPlan gaussian(double mu, long long count = 1) { return {{{"g", GaussianEvent{mu}, count}}}; }
-inline PrivacyPlan pure(double epsilon, long long count = 1) { return {{{"p", PureEvent{epsilon}, count}}}; }
+inline PrivacyPlan plan_of(PrivacyEvent event) { return PrivacyPlan(Adjacency::kReplaceOne, {std::move(event)}); }
+inline PrivacyPlan gaussian(double mu, long long count = 1) { return plan_of({"g", GaussianEvent{mu}, count}); }
+inline PrivacyPlan pure(double epsilon, long long count = 1) { return plan_of({"p", PureEvent{epsilon}, count}); }
 inline PrivacyPlan poisson(double q, double sigma, long long count) {
-  return {{{"s", PoissonGaussianEvent{q, sigma}, count}}};
+  return PrivacyPlan(Adjacency::kAddRemoveOne, {{"s", PoissonGaussianEvent{q, sigma}, count}});
+}
+inline PrivacyPlan between(Adjacency adjacency, PrivacyPlan plan) {
+  plan.adjacency = adjacency;
+  return plan;
 }
 inline PrivacyPlan join(PrivacyPlan left, const PrivacyPlan& right) {
   left.events.insert(left.events.end(), right.events.begin(), right.events.end());
@@ -58,7 +67,7 @@ inline PrivacyPlan join(PrivacyPlan left, const PrivacyPlan& right) {
 
 inline bool accepts(Ledger& ledger, const std::string& name, const PrivacyPlan& plan,
                     Adjacency adjacency = Adjacency::kReplaceOne) {
-  const auto reservation = ledger.reserve(name, plan, "test");
+  const auto reservation = ledger.reserve(name, between(adjacency, plan), "test");
   if (reservation.ok()) return true;
   EXPECT_EQ(reservation.error().code, ErrorCode::kBudgetRefused) << reservation.error().message;
   return false;

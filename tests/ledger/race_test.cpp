@@ -46,7 +46,7 @@ int reserve_one(const std::string& path, const PrivacyPlan& plan) {
 TEST_F(RaceTest, OfEightProcessesThatRaceForABudgetOfThreePlansExactlyThreeSucceed) {
   const double mu = gaussian_mu(*Epsilon::of(1), *Delta::of(1e-6));
   for (int round = 0; round < 8; ++round) {
-    std::filesystem::remove(path());
+    remove_ledger();
     ASSERT_TRUE(open().create(budget("d", 1, 1e-6)).ok());
     const auto exits = race(8, [&](int) { return reserve_one(path(), gaussian(mu * std::sqrt(0.33))); });
     EXPECT_EQ(std::count(exits.begin(), exits.end(), 0), 3) << ::testing::PrintToString(exits);
@@ -57,7 +57,7 @@ TEST_F(RaceTest, OfEightProcessesThatRaceForABudgetOfThreePlansExactlyThreeSucce
 
 TEST_F(RaceTest, EightProcessesThatMakeTheSameFileAndDataSetAtOnceAllSucceed) {
   for (int round = 0; round < 4; ++round) {
-    std::filesystem::remove(path());
+    remove_ledger();
     const auto exits = race(8, [&](int) {
       auto ledger = Ledger::open(path());
       if (!ledger.ok() || !ledger->create_if_missing({.name = "d", .limit = {}}).ok()) return 1;

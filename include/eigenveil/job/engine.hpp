@@ -12,7 +12,7 @@ struct ChargeRequest {
   PrivacyPlan shape;  ///< to be calibrated (a paper's plan is taken as it is)
   PrivacyOptions privacy;
   RunOptions run;
-  std::string data;     ///< path of the file, for a ledger's own record of it
+  PrivateFiles data;    ///< that the rows come from
   std::string purpose;  ///< what the ledger will remember
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "eigenveil/estimators/budget.hpp"
 #include "eigenveil/job/observer.hpp"
@@ -21,7 +22,7 @@ struct PrivacyOptions {
   Accounting accounting = Accounting::kTight;
   bool use_ledger = true;
   std::string ledger;   ///< path; empty: Ledger::default_path()
-  std::string dataset;  ///< empty: the data file's own record, which has no limit
+  std::string dataset;  ///< empty: the one with a budget that the file belongs to, or the file's own record
   Calibration calibration = Calibration::kTight;
 };
 
@@ -32,6 +33,23 @@ struct Charge {
   bool secure;                                      ///< false when the noise is seeded
   std::string dataset;                              ///< the ledger's name for the data; empty without a ledger
   std::shared_ptr<nlohmann::json> federation = {};  ///< who holds the rows, if several do; complete after the fit
+  bool limited = false;                             ///< the data set has a budget
+};
+
+/// The private files behind a release: which data set pays depends on them.
+class PrivateFiles {
+ public:
+  PrivateFiles(const std::string& path) { add(path); }  // NOLINT(google-explicit-constructor)
+  PrivateFiles(std::initializer_list<std::string> paths) {
+    for (const std::string& path : paths) add(path);
+  }
+  const std::vector<std::string>& paths() const { return paths_; }
+
+ private:
+  void add(const std::string& path) {
+    if (!path.empty()) paths_.push_back(path);
+  }
+  std::vector<std::string> paths_;
 };
 
 /// A plan that has been charged and the oracle that will answer it.
@@ -60,13 +78,20 @@ Sensitivity largest_sensitivity(const Lattice& lattice);
 
 /// Certifies the plan and charges it.
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
-                                const RunOptions& run, const std::string& data, const std::string& purpose,
+                                const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer);
 
-/// Charges a certified plan. `once`: the purpose is unique to this work, and what it paid before is not charged again.
-Result<ChargedPlan> charge_certified(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
-                                     const std::string& data, const std::string& purpose, bool once,
-                                     Observer& observer);
+/// A work that has been charged, just now (`fresh`) or by an earlier process.
+struct ChargedWork : Charge {
+  std::unique_ptr<Work> work;
+  bool fresh;
+  SecureRandom random;
+};
+
+/// Charges a certified plan for work that survives its process: `Ledger::begin_work`.
+Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,
+                                const PrivateFiles& data, const std::string& key, const WorkFacts& facts,
+                                Observer& observer);
 
 /// The budget alone, for estimators and the planner.
 Budget budget_of(const PrivacyOptions& privacy);

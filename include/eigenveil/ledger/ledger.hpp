@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/ledger/reservation.hpp"
+#include "eigenveil/ledger/work.hpp"
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/privacy/adjacency.hpp"
 #include "eigenveil/privacy/event.hpp"
 
 namespace eigenveil {
-
-namespace ledger {
-class Database;
-}
 
 /// A data set whose privacy is being spent. Without a limit its spending is recorded but not limited.
 struct DatasetBudget {
@@ -54,29 +52,13 @@ struct DatasetStatus {
   std::string created;
   std::string filter;  ///< in words: which filter holds the budget, or "open" before the first reservation
   std::vector<ReservationRecord> reservations;
+  std::vector<WorkRecord> works;
+  bool frozen = false;       ///< an older copy of the ledger came back: it pays for nothing until that is accepted
   double spent_epsilon;      ///< of everything charged, at the budget's delta (1e-6 without a limit): a report
   double spent_delta;        ///< the delta that spent_epsilon is stated at
   double remaining_epsilon;  ///< what a further Gaussian release may ask for at that delta; infinite without a limit
   std::string remaining;     ///< the same in words
 };
-
-/// Proof that a plan has been charged (or that the user said to do without a ledger). An oracle cannot be made
-/// without one, so no answer comes before its charge.
-class Reservation {
- public:
-  virtual ~Reservation() = default;
-  virtual const PrivacyPlan& plan() const = 0;
-  virtual bool in_ledger() const = 0;
-  /// Called by the oracle once, before its first answer is computed; on disk before it returns. An error means: do
-  /// not answer.
-  virtual Status begin_answering() = 0;
-  /// Called by the oracle when it closes without ever having answered; no answer may begin afterwards. When the
-  /// ledger cannot record it, the reservation stays spent.
-  virtual void close_unused() = 0;
-};
-
-/// A plan that no ledger charges: the release says so.
-std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan);
 
 /// Durable budgets in one SQLite file. Every method opens its own transaction; several processes may share a file,
 /// and several threads a Ledger. Which plans fit a budget, and why that holds for plans that depend on earlier
@@ -84,9 +66,11 @@ std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan);
 class Ledger {
  public:
   /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused. A lock
-  /// that another process holds is waited for as long as `busy_timeout`.
-  static Result<Ledger> open(const std::string& path,
-                             std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
+  /// that another process holds is waited for as long as `busy_timeout`. One whose rows do not match their checksums
+  /// is refused; an older copy of one is frozen. `anchor` is the file that remembers the last generation (default: the
+  /// ledger's with .anchor); on another disk it outlives a restored machine.
+  static Result<Ledger> open(const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(30),
+                             const std::string& anchor = {});
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 
@@ -101,18 +85,35 @@ class Ledger {
   Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
                                                const std::string& purpose);
 
-  /// As `reserve`, for work that survives its process: a purpose that paid for this plan before is not charged again,
-  /// and its reservation goes on. The purpose must be unique to the work. One that was closed unused is refused.
-  Result<std::unique_ptr<Reservation>> reserve_once(const std::string& dataset, const PrivacyPlan& plan,
-                                                    const std::string& purpose);
+  /// As `reserve`, for work that survives its process. One transaction: a key that is new is charged for its whole
+  /// plan; one that is there gives its record, if every fact, plan and data set agree, and is otherwise lost for ever
+  /// and refused. Refused too: a work that another process holds, and one that has ended.
+  Result<Begun> begin_work(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
+                           const std::string& key, const WorkFacts& facts,
+                           std::optional<std::chrono::system_clock::time_point> expires = {});
+  Result<std::optional<WorkRecord>> find_work(const std::string& key);
+  /// Goes up with every change of the file: an older copy has a lower one.
+  Result<std::uint64_t> generation();
 
   /// Gives back every reservation of the data set whose oracle recorded that it never answered; says how many.
   Result<int> release_unused(const std::string& name);
 
+  /// Thaws a data set of a restored ledger. `spent` (none: nothing) is what its releases cost, at the data set's delta,
+  /// since the copy was taken; it is charged as a Gaussian answer, whether the budget allows it or not.
+  Status accept_restore(const std::string& name, std::optional<Epsilon> spent);
+  /// How many rows were checked against their checksums. (`open` and every transaction that charges do the same.)
+  Result<std::int64_t> verify();
+
+  /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content.
+  /// Answers what `budgets_of` answers then.
+  Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
+  /// The data sets with a budget that the file belongs to, by its path or by what is in it.
+  Result<std::vector<std::string>> budgets_of(const std::string& path);
+  /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
+  Result<std::string> content_key(const std::string& path) const;
+
  private:
   explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}
-  Result<std::unique_ptr<Reservation>> charge(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
-                                              bool once);
   Result<bool> insert(const DatasetBudget& budget);  // whether the name was new
   std::shared_ptr<ledger::Database> db_;
 };

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "eigenveil/base/result.hpp"
+
+namespace eigenveil {
+
+/// The keyed hash (BLAKE2b) of a file's bytes, or of a folder: of the sorted hashes of all files in it, whatever their
+/// names. 64 hexadecimal digits. The key has 16 to 64 bytes; whoever lacks it cannot try out what a file holds.
+Result<std::string> content_key(const std::string& path, std::string_view key);
+
+}  // namespace eigenveil

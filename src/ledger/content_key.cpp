@@ -1,0 +1,77 @@
+#include "eigenveil/ledger/content_key.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "keyed_hash.hpp"
+
+namespace eigenveil {
+
+using ledger::Checksum;
+using ledger::KeyedHash;
+
+namespace {
+
+constexpr std::size_t kPiece = 1 << 20;
+
+Error cannot_hash(const std::string& path, const std::string& why) {
+  return bad_input(fmt::format("{}: cannot be read ({}). Give a file or a folder of files that can be.", path, why));
+}
+
+Result<Checksum> hash_file(const std::string& path, std::string_view key) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return cannot_hash(path, std::strerror(errno));
+  KeyedHash hash(key);
+  std::vector<char> piece(kPiece);
+  ssize_t got = 0;
+  do {
+    got = ::read(descriptor, piece.data(), piece.size());
+    if (got > 0) hash.stream({piece.data(), static_cast<std::size_t>(got)});
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  const int failure = errno;
+  ::close(descriptor);
+  if (got < 0) return cannot_hash(path, std::strerror(failure));
+  return hash.finish();
+}
+
+Result<Checksum> hash_folder(const std::string& path, std::string_view key) {
+  std::error_code failed;
+  std::vector<Checksum> members;
+  for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    if (!entry->is_regular_file()) continue;
+    const auto member = hash_file(entry->path().string(), key);
+    if (!member) return member.error();
+    members.push_back(*member);
+  }
+  if (failed) return cannot_hash(path, failed.message());
+  std::sort(members.begin(), members.end());
+  KeyedHash hash(key);
+  hash.field("folder");
+  for (const Checksum& member : members) hash.field(ledger::to_bytes(member));
+  return hash.finish();
+}
+
+}  // namespace
+
+Result<std::string> content_key(const std::string& path, std::string_view key) {
+  if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX)
+    return internal_error("The key of a content hash has 16 to 64 bytes");
+  std::error_code failed;
+  const auto status = std::filesystem::status(path, failed);
+  if (failed) return cannot_hash(path, failed.message());
+  if (!std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status))
+    return cannot_hash(path, "it is neither a file nor a folder");
+  const auto checksum = std::filesystem::is_directory(status) ? hash_folder(path, key) : hash_file(path, key);
+  if (!checksum) return checksum.error();
+  return ledger::to_hex(*checksum);
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,13 @@
+#pragma once
+
+namespace eigenveil::ledger {
+
+constexpr int kApplicationId = 0x45564c47;  // "EVLG"
+constexpr int kFormat = 3;
+
+/// The tables as they were at first, and what each later format added.
+extern const char* const kFirstFormat;
+extern const char* const kSecondFormat;
+extern const char* const kThirdFormat;
+
+}  // namespace eigenveil::ledger
