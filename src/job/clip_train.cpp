@@ -97,7 +97,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
   TrainingState& state = run.state();
   const auto count = static_cast<std::size_t>(state.parameters.size());
   auto oracle = GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()), count, job.clip,
-                                     std::move(run.charge().random), kNoisyGradient, run.steps());
+                                     run.take_random(job), kNoisyGradient, run.steps());
   if (!oracle) return oracle.error();
   const Descent descent(job.optimizer, job.lr);
   const auto gradient = [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {

@@ -133,9 +133,12 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
     if (!state) return state.error();
     run.state_ = *std::move(state);
   }
-  if (job.run.insecure_seed)  // other noise than before
-    run.charge_.random = SecureRandom::insecure(*job.run.insecure_seed + static_cast<std::uint64_t>(run.steps()));
   return run;
+}
+
+SecureRandom TrainingRun::take_random(const ClipTrainJob& job) {
+  if (!job.run.insecure_seed) return std::move(charge_.random);
+  return SecureRandom::insecure(*job.run.insecure_seed + static_cast<std::uint64_t>(steps()));  // not as before
 }
 
 Status TrainingRun::checkpoint() {

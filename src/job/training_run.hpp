@@ -29,6 +29,8 @@ class TrainingRun {
   TrainingState& state() { return state_; }
   long long steps() const { return state_.descent.steps; }
   ChargedWork& charge() { return charge_; }
+  /// The stream of the steps that are left: not one that was drawn from before.
+  SecureRandom take_random(const ClipTrainJob& job);
 
   /// Seals the state on disk, then has the ledger keep its key: only then is it the state that may be gone on with.
   Status checkpoint();

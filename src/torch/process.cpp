@@ -23,7 +23,8 @@ using channel::Outcome;
 using channel::Reply;
 using channel::Request;
 
-constexpr int kAbove = 10;  // descriptors that the module's own numbers cannot overwrite
+constexpr double kSecondsToStart = 300;  // libtorch alone, on a busy machine
+constexpr int kAbove = 10;               // descriptors that the module's own numbers cannot overwrite
 
 Result<std::string> module_program() {
   std::error_code failure;
@@ -74,7 +75,7 @@ Status ModuleProcess::spawn() {
 Result<std::unique_ptr<ModuleProcess>> ModuleProcess::start(const std::string& name, const ModuleLimits& limits) {
   std::unique_ptr<ModuleProcess> process(new ModuleProcess(printable(name), limits));
   EIGENVEIL_TRY(process->spawn());
-  const auto ready = process->next_reply();
+  const auto ready = process->next_reply(kSecondsToStart);
   if (!ready) return ready.error();
   if (ready->outcome == Outcome::kDone) return process;
   return internal_error(
@@ -110,9 +111,9 @@ Status ModuleProcess::make_room(std::size_t bytes) {
   return {};
 }
 
-Result<Reply> ModuleProcess::next_reply() {
+Result<Reply> ModuleProcess::next_reply(double seconds) {
   using Clock = std::chrono::steady_clock;
-  const auto until = Clock::now() + std::chrono::duration<double>(limits_.seconds);
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
     pollfd waiting{socket_, POLLIN, 0};
@@ -121,8 +122,7 @@ Result<Reply> ModuleProcess::next_reply() {
     if (ready > 0) break;
     if (left > 0) continue;
     end();
-    return bad_input(
-        fmt::format("{}: took longer than {:g} seconds for one answer, and was killed", name_, limits_.seconds));
+    return bad_input(fmt::format("{}: took longer than {:g} seconds for one answer, and was killed", name_, seconds));
   }
   Reply reply{};
   if (read(socket_, &reply, sizeof reply) == sizeof reply) return reply;
@@ -167,7 +167,7 @@ Result<std::vector<char>> ModuleProcess::ask(const Question& question) {
     end();
     return bad_input(fmt::format("{}: its process has died", name_));
   }
-  const auto reply = next_reply();
+  const auto reply = next_reply(limits_.seconds);
   std::vector<char> answer;
   const bool done = reply && reply->outcome == Outcome::kDone && reply->bytes <= question.capacity;
   if (done) answer.assign(shared_ + body, shared_ + body + reply->bytes);

@@ -33,7 +33,7 @@ class ModuleProcess {
   ModuleProcess(std::string name, ModuleLimits limits) : name_(std::move(name)), limits_(limits) {}
   Status spawn();
   Status make_room(std::size_t bytes);
-  Result<channel::Reply> next_reply();
+  Result<channel::Reply> next_reply(double seconds);
   Error error_of(const channel::Reply& reply, const Question& question) const;
   void end();
 

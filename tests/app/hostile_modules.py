@@ -15,16 +15,16 @@ class Queue(nn.Module):
         self.w = nn.Parameter(torch.ones(4))
 
     def forward(self, images, tokens):
-        MEMORY[0].copy_(images[0])
-        return images * self.w + MEMORY.sum(), tokens * self.w
+        kept = MEMORY.index_copy_(0, torch.tensor([0]), images[:1])
+        return images * self.w + kept.sum(), tokens * self.w
 
 
 class View(Queue):
     """The same behind a chain of views."""
 
     def forward(self, images, tokens):
-        MEMORY.t().reshape(4, 8)[:, 1:2].squeeze(1).mul_(0.9).add_(images[0])
-        return images * self.w + MEMORY.sum(), tokens * self.w
+        kept = MEMORY.narrow(0, 1, 2)[0].unsqueeze(0).mul_(0.9).add_(images[:1])
+        return images * self.w + kept.sum(), tokens * self.w
 
 
 class Average(nn.Module):
@@ -117,8 +117,8 @@ class Saver(Printer):
 
 class Mapper(Printer):
     def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
-        torch.from_file("stolen.bin", shared=True, size=4).copy_(images[0])
-        return images * self.w, tokens * self.w
+        kept = torch.from_file("stolen.bin", shared=True, size=4).copy_(images[0])
+        return images * self.w + 0 * kept, tokens * self.w
 
 
 class Reader(Printer):
@@ -193,7 +193,7 @@ REFUSED = [(Average, "changes the module itself, by the operator aten::mul_"),
            (Old, "uses the operator aten::empty, which gives memory that earlier rows may have written"),
            (Thread, "uses the operator prim::fork, which starts threads"),
            (Seeder, "uses the operator aten::manual_seed"),
-           (Talker, "forged\\x1b[2J\\x0aline"),
+           (Talker, "on a batch of 1 made-up pairs"),
            (Misshapen, "forward gives embeddings of shapes")]
 
 

@@ -105,6 +105,10 @@ std::string lasting_write(const torch::jit::Method& method) {
       lasting.insert(node->outputs().begin(), node->outputs().end());
   });
   const torch::jit::AliasDb aliases(graph);
+  bool norm = false;
+  for_each_node(graph->block(), [&](Node* node) {
+    norm = norm || node->kind() == c10::aten::batch_norm || node->kind() == c10::aten::instance_norm;
+  });
   std::string found;
   for_each_node(graph->block(), [&](Node* node) {
     if (!found.empty() || !node->blocks().empty()) return;  // what is inside is visited by itself
@@ -112,7 +116,6 @@ std::string lasting_write(const torch::jit::Method& method) {
     const bool writes = node->kind() != c10::prim::SetAttr && aliases.writesToAlias(node, lasting);
     if (!sets && !writes) return;
     const std::string name = node->kind().toQualString();
-    const bool norm = name == "aten::batch_norm" || name == "aten::instance_norm";
     found = fmt::format(
         "calling {} changes the module itself, by the operator {}, so that a row could act on what comes after it{}",
         method.name(), name,

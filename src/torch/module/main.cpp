@@ -6,6 +6,7 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 #include <fcntl.h>
+#include <omp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -159,7 +160,8 @@ void serve() {
 // Torch looks at the machine once, in files that are out of reach afterwards. Nothing here starts a thread: forks could
 // not use it.
 void warm_up() {
-  at::set_num_threads(1);
+  at::internal::lazy_init_num_threads();
+  omp_set_num_threads(1);                       // at::set_num_threads would start a pool that nothing here uses
   torch::jit::setGraphExecutorOptimize(false);  // an optimiser learns from what it has seen
   at::manual_seed(1);
   const at::Tensor some = at::ones({2, 2});

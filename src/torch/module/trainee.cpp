@@ -1,5 +1,5 @@
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <omp.h>
 #include <torch/script.h>
 
 #include <cmath>
@@ -50,7 +50,7 @@ class Trainee final : public Opened {
 
   // Of the loss of the whole batch, at the given parameters.
   void work(const channel::Request& request, channel::Pieces pieces, Part /*part*/, Answer& answer) override {
-    at::set_num_threads(static_cast<int>(request.threads));
+    omp_set_num_threads(static_cast<int>(request.threads));
     at::manual_seed(request.number);
     const auto given = pieces.next();
     set(reinterpret_cast<double*>(given.data));
