@@ -60,7 +60,7 @@ Status choose_encoder(const nlohmann::json& encoders, const std::string& side, c
 }
 
 Result<Reader> reader_of(const Model& model, const NamedEncoders& named) {
-  if (model.manifest.value("model", "") != "clip") return bad_input("this is no clip model");
+  if (!model.manifest.contains("model") || model.manifest["model"] != "clip") return bad_input("this is no clip model");
   Reader reader{model.array("image_weights"),
                 model.array("image_offset"),
                 model.array("text_weights"),

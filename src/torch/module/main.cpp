@@ -173,6 +173,7 @@ void warm_up() {
 
 int main(int count, char** words) {
   if (count != 3 || std::string_view(words[1]) != EIGENVEIL_VERSION) return 2;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the thread that started it, whatever it is doing
   eigenveil::warm_up();
   if (const char* refused = eigenveil::lock_down(std::strtoull(words[2], nullptr, 10)); refused != nullptr) {
     const eigenveil::channel::Reply reply = eigenveil::reply_of(eigenveil::channel::Outcome::kRefused, refused);
