@@ -233,8 +233,16 @@ Command clip_fit_command(CLI::App& clip) {
   return {app, [flags] { return run_clip_fit(*flags); }};
 }
 
+// A model tells which encoder it was fitted with, but only the user names a file to be read or run.
+void add_named_encoders(CLI::App& app, NamedEncoders& named) {
+  app.add_option("--image-encoder", named.image,
+                 "torchscript:FILE, if the model was fitted with one: the same file, which its hash tells");
+  app.add_option("--text-encoder", named.text, "torchscript:FILE or vectors:FILE, likewise");
+}
+
 struct ClipEvalFlags {
   std::string model;
+  NamedEncoders named;
   ClipPairFlags pairs;
   bool retrieval = false;
   bool json = false;
@@ -249,7 +257,7 @@ int run_clip_eval(const ClipEvalFlags& flags) {
   if (!model) return fail(model.error());
   const auto metrics = [&] {
     Terminal terminal(flags.quiet);
-    return evaluate_clip(*model, flags.pairs.files, flags.retrieval, *run, terminal);
+    return evaluate_clip(*model, flags.named, flags.pairs.files, flags.retrieval, *run, terminal);
   }();
   if (!metrics) return fail(metrics.error());
   constexpr int kDepths[] = {1, 5, 10};
@@ -277,6 +285,7 @@ Command clip_eval_command(CLI::App& clip) {
   auto flags = std::make_shared<ClipEvalFlags>();
   app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
   flags->pairs.add_to(*app);
+  add_named_encoders(*app, flags->named);
   app->add_flag("--retrieval", flags->retrieval, "Recall at 1, 5 and 10, both ways");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
@@ -286,6 +295,7 @@ Command clip_eval_command(CLI::App& clip) {
 
 struct ClipEmbedFlags {
   std::string model;
+  NamedEncoders named;
   PairFiles what;
   std::string out;
   bool json = false;
@@ -300,7 +310,7 @@ int run_clip_embed(const ClipEmbedFlags& flags) {
   if (!model) return fail(model.error());
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
-    return embed_clip(*model, flags.what, flags.out, *run, terminal);
+    return embed_clip(*model, flags.named, flags.what, flags.out, *run, terminal);
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
@@ -319,6 +329,7 @@ Command clip_embed_command(CLI::App& clip) {
   app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
   app->add_option("--x", flags->what.x, "Vectors of the first view");
   app->add_option("--y", flags->what.y, "Vectors of the second view");
+  add_named_encoders(*app, flags->named);
   app->add_option("--out", flags->out, "Embeddings to write: .npy or .csv")->required();
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");

@@ -60,6 +60,10 @@ Command clip_train_command(CLI::App& clip) {
                   "TorchScript, not trained: forward(image_embeddings, text_embeddings) -> Tensor; default: InfoNCE")
       ->group("Module");
   app->add_option("--temperature", job.temperature, "Of InfoNCE")->capture_default_str()->group("Module");
+  app->add_option("--module-seconds", job.module_seconds, "That the module may take for one batch before it is killed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Module");
   app->add_option("--data", job.data, "Private pairs: an NPZ file of arrays with the same number of rows")
       ->required()
       ->group("Pairs");

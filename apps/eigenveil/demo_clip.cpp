@@ -64,7 +64,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   const Status done = [&] {
     Terminal terminal(flags.quiet);
     return run_clip_series(*jobs, terminal, [&](const ClipJob& job, const ClipOutcome& outcome) -> Status {
-      const auto metrics = evaluate_clip(outcome.model, test, false, job.run, terminal);
+      const auto metrics = evaluate_clip(outcome.model, {}, test, false, job.run, terminal);
       if (!metrics) return metrics.error();
       results.push_back(
           {{"epsilon", job.privacy.epsilon.value()}, {"accuracy", *metrics->accuracy}, {"model", job.out}});
