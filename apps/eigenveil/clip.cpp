@@ -112,25 +112,26 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
 int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags& output) {
   const auto& manifest = outcome.model.manifest;
   if (output.diagnostics)
-    fmt::print(stderr, "diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
-               outcome.diagnostics.rows, outcome.diagnostics.clipped);
+    complain("diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
+             outcome.diagnostics.rows, outcome.diagnostics.clipped);
   for (const std::string& note : outcome.notes)
-    if (output.diagnostics) fmt::print(stderr, "diagnostics (not private: do not share): {}\n", note);
+    if (output.diagnostics) complain("diagnostics (not private: do not share): {}\n", note);
   if (output.json) {
     nlohmann::json object = {{"model", job.out}};
     for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
                             "warnings", "rows", "noisy_rows", "events", "options", "classes"})
       if (manifest.contains(key)) object[key] = manifest[key];
     if (!job.report.empty()) object["report"] = job.report;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  fmt::print("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
-             manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
-             manifest["guarantee"].get<std::string>());
-  for (const auto& warning : manifest["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
-  fmt::print("Model:  {}\n", job.out);
-  if (!job.report.empty()) fmt::print("Report: {}\n", job.report);
+  say_stamp(outcome.model);
+  tell("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
+       manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
+       manifest["guarantee"].get<std::string>());
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", job.out);
+  if (!job.report.empty()) tell("Report: {}\n", job.report);
   return 0;
 }
 
@@ -232,8 +233,16 @@ Command clip_fit_command(CLI::App& clip) {
   return {app, [flags] { return run_clip_fit(*flags); }};
 }
 
+// A model tells which encoder it was fitted with, but only the user names a file to be read or run.
+void add_named_encoders(CLI::App& app, NamedEncoders& named) {
+  app.add_option("--image-encoder", named.image,
+                 "torchscript:FILE, if the model was fitted with one: the same file, which its hash tells");
+  app.add_option("--text-encoder", named.text, "torchscript:FILE or vectors:FILE, likewise");
+}
+
 struct ClipEvalFlags {
   std::string model;
+  NamedEncoders named;
   ClipPairFlags pairs;
   bool retrieval = false;
   bool json = false;
@@ -248,7 +257,7 @@ int run_clip_eval(const ClipEvalFlags& flags) {
   if (!model) return fail(model.error());
   const auto metrics = [&] {
     Terminal terminal(flags.quiet);
-    return evaluate_clip(*model, flags.pairs.files, flags.retrieval, *run, terminal);
+    return evaluate_clip(*model, flags.named, flags.pairs.files, flags.retrieval, *run, terminal);
   }();
   if (!metrics) return fail(metrics.error());
   constexpr int kDepths[] = {1, 5, 10};
@@ -259,15 +268,15 @@ int run_clip_eval(const ClipEvalFlags& flags) {
       object["image_to_text"][fmt::format("recall@{}", kDepths[k])] = metrics->image_to_text[k];
       object["text_to_image"][fmt::format("recall@{}", kDepths[k])] = metrics->text_to_image[k];
     }
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
   if (metrics->accuracy)
-    fmt::print("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
+    tell("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
   for (std::size_t k = 0; k < metrics->image_to_text.size(); ++k)
-    fmt::print("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k],
-               100 * metrics->image_to_text[k], 100 * metrics->text_to_image[k]);
-  fmt::print("These figures describe the pairs they were computed on: they are NOT private. The model is.\n");
+    tell("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k], 100 * metrics->image_to_text[k],
+         100 * metrics->text_to_image[k]);
+  tell("These figures describe the pairs they were computed on: they are NOT private. {}\n", privacy_in_words(*model));
   return 0;
 }
 
@@ -276,6 +285,7 @@ Command clip_eval_command(CLI::App& clip) {
   auto flags = std::make_shared<ClipEvalFlags>();
   app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
   flags->pairs.add_to(*app);
+  add_named_encoders(*app, flags->named);
   app->add_flag("--retrieval", flags->retrieval, "Recall at 1, 5 and 10, both ways");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
@@ -285,6 +295,7 @@ Command clip_eval_command(CLI::App& clip) {
 
 struct ClipEmbedFlags {
   std::string model;
+  NamedEncoders named;
   PairFiles what;
   std::string out;
   bool json = false;
@@ -299,14 +310,14 @@ int run_clip_embed(const ClipEmbedFlags& flags) {
   if (!model) return fail(model.error());
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
-    return embed_clip(*model, flags.what, flags.out, *run, terminal);
+    return embed_clip(*model, flags.named, flags.what, flags.out, *run, terminal);
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}}).dump());
+    say_json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}});
   else
-    fmt::print("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. The model is.\n",
-               with_commas(*rows), flags.out);
+    tell("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. {}\n", with_commas(*rows),
+         flags.out, privacy_in_words(*model));
   return 0;
 }
 
@@ -318,6 +329,7 @@ Command clip_embed_command(CLI::App& clip) {
   app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
   app->add_option("--x", flags->what.x, "Vectors of the first view");
   app->add_option("--y", flags->what.y, "Vectors of the second view");
+  add_named_encoders(*app, flags->named);
   app->add_option("--out", flags->out, "Embeddings to write: .npy or .csv")->required();
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");

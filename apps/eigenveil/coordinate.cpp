@@ -81,7 +81,7 @@ Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   options.journal = journal;
   options.estimator = estimator == "lda" ? "fda" : estimator;
   options.say = [](const std::string& line) {
-    fmt::print(stderr, "{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
+    complain("{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
   };
   return federation::federated_engine(std::move(options));
 }
@@ -91,7 +91,8 @@ std::vector<Command> coordinate_commands(CLI::App& program) {
   app->require_subcommand(1);
   app->footer(
       "\nExample:\n  eigenveil coordinate pca --schema schema.toml --components 5 --epsilon 1 --delta 1e-6 \\\n"
-      "      --sites north,south --peers peers.toml --journal study --authority ca.crt --certificate coordinator.crt --key "
+      "      --sites north,south --peers peers.toml --journal study --authority ca.crt --certificate coordinator.crt "
+      "--key "
       "coordinator.key\n"
       "Columns and bounds are named here (--schema, or --columns and --range) and checked by each site against its "
       "own.\nThe tutorial is docs/federation.md.");

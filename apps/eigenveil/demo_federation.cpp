@@ -227,15 +227,15 @@ Result<Matrix> covariance_of(const std::string& images) {
 void show_sites(const std::string& folder) {
   for (const std::string name : kNames) {
     std::ifstream log(fmt::format("{}/{}.log", folder, name));
-    fmt::print("Site '{}'\n", name);
+    tell("Site '{}'\n", name);
     for (std::string line; std::getline(log, line);)
       if (line.starts_with("  Asks") || line.starts_with("  Alone") || line.starts_with("  Costs") ||
           line.starts_with("Answered") || line.find("finished") != std::string::npos)
-        fmt::print("  {}\n", line.substr(line.find_first_not_of(' ')));
+        tell("  {}\n", line.substr(line.find_first_not_of(' ')));
     if (auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name)))
       if (const auto status = ledger->show("images"))
-        fmt::print("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
-                   status->budget.limit->epsilon.value(), status->reservations.size());
+        tell("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
+             status->budget.limit->epsilon.value(), status->reservations.size());
   }
 }
 
@@ -245,10 +245,10 @@ int run_demo(const std::string& folder, bool quiet) {
     return fail(
         bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
   if (!quiet)
-    fmt::print(stderr,
-               "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
-               "coordinator, who "
-               "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
+    complain(
+        "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
+        "coordinator, who "
+        "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
   if (const auto ready = prepare(folder); !ready) return fail(ready.error());
   const auto covariance = covariance_of(images);
   if (!covariance) return fail(covariance.error());
@@ -263,9 +263,9 @@ int run_demo(const std::string& folder, bool quiet) {
     const auto outcome = run_study(folder, aggregation, name, quiet);
     if (!outcome) return fail(outcome.error());
     lines.push_back({what, *captured(outcome->model, *covariance)});
-    fmt::print("{}\n", what);
+    tell("{}\n", what);
     show_sites(folder);
-    fmt::print("\n");
+    tell("\n");
   }
   PcaJob central = job_for(folder, "central");
   central.rows.data = images;
@@ -279,9 +279,9 @@ int run_demo(const std::string& folder, bool quiet) {
   const auto exact = top_eigenpairs(*covariance, 10);
   if (!exact) return fail(exact.error());
   lines.push_back({"without privacy", exact->values.sum() / covariance->trace()});
-  fmt::print("Share of the variance that 10 released components capture:\n");
-  for (const Line& line : lines) fmt::print("  {:<50} {:.4f}\n", line.what, line.share);
-  fmt::print("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
+  tell("Share of the variance that 10 released components capture:\n");
+  for (const Line& line : lines) tell("  {:<50} {:.4f}\n", line.what, line.share);
+  tell("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
   return 0;
 }
 

@@ -77,7 +77,7 @@ int init(const CertificateFlags& flags) {
   if (!validity) return fail(validity.error());
   if (const Status made = federation::make_authority(flags.folder, flags.study, *validity); !made)
     return fail(made.error());
-  fmt::print(
+  tell(
       "Wrote {0}/ca.crt: the authority of {1}. Everyone in the study gets a copy.\n"
       "Wrote {0}/ca.key: keep it here. Who has it can sign certificates of this study.\n"
       "Next: each party runs eigenveil federation request NAME --role site (or coordinator) on its own machine.\n",
@@ -93,7 +93,7 @@ int request(const CertificateFlags& flags) {
   const std::string path = out.substr(0, out.size() - 4);
   const auto made = federation::make_request(path, {flags.name, *role, flags.hosts});
   if (!made) return fail(made.error());
-  fmt::print(
+  tell(
       "Wrote {0}.key: the private key of '{1}'. It stays on this machine.\n"
       "Wrote {0}.csr: send it to the study's authority.\n"
       "Tell the other parties, by telephone or on paper:\n{1} = \"{2}\"\n",
@@ -102,9 +102,9 @@ int request(const CertificateFlags& flags) {
 }
 
 void print_party(const federation::Party& party, const std::vector<std::string>& hosts = {}) {
-  fmt::print("name   {}\nrole   {}\n", party.name, federation::name(party.role));
-  for (const std::string& host : hosts) fmt::print("host   {}\n", printable(host));
-  fmt::print("until  {}\nkey    {}\n", party.valid_until_utc, party.key_hash);
+  tell("name   {}\nrole   {}\n", party.name, federation::name(party.role));
+  for (const std::string& host : hosts) tell("host   {}\n", printable(host));
+  tell("until  {}\nkey    {}\n", party.valid_until_utc, party.key_hash);
 }
 
 int sign(const CertificateFlags& flags) {
@@ -118,9 +118,9 @@ int sign(const CertificateFlags& flags) {
   if (!asked) return fail({asked.error().code, flags.file + ": " + asked.error().message});
   const auto party = federation::sign_request(flags.folder, *csr, *role, *validity);
   if (!party) return fail(party.error());
-  fmt::print("Signed, and wrote {}/{}.crt:\n", flags.folder, party->name);
+  tell("Signed, and wrote {}/{}.crt:\n", flags.folder, party->name);
   print_party(*party, asked->request.hosts);
-  fmt::print("Ask '{}' for its key's hash over another channel, and compare.\n", party->name);
+  tell("Ask '{}' for its key's hash over another channel, and compare.\n", party->name);
   return 0;
 }
 

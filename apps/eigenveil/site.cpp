@@ -25,7 +25,7 @@ struct SiteFlags {
 
 // A line at a time, so that a log of it can be read.
 void say(const std::string& line) {
-  fmt::print("{}\n", line);
+  say_lines(line + "\n");
   std::fflush(stdout);
 }
 

@@ -6,36 +6,40 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <random>
 
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/encoders/public_images.hpp"
 #include "eigenveil/linalg/eigen.hpp"
+#include "in_order.hpp"
 
 namespace eigenveil {
 namespace {
 
-constexpr Eigen::Index kGroups = 27;
-constexpr std::string_view kTorchScript = "torchscript:";
+constexpr std::size_t kGroups = 27;
+constexpr const char* kTorchScript = "torchscript";
 
-// 1 x channels x height x width
-Tensor image_tensor(const double* pixels, const ImageEncoder::Options& options) {
+// rows x channels x height x width
+Tensor image_tensor(const RowMajorMatrix& pixels, const ImageEncoder::Options& options) {
   const auto side = [](std::size_t n) { return static_cast<std::int64_t>(n); };
-  Tensor tensor{"images", {1, side(options.channels), side(options.height), side(options.width)}, {}, {}, false};
-  tensor.floats.assign(pixels, pixels + options.channels * options.height * options.width);
+  Tensor tensor{
+      "images", {pixels.rows(), side(options.channels), side(options.height), side(options.width)}, {}, {}, false};
+  tensor.floats.assign(pixels.data(), pixels.data() + pixels.size());
   return tensor;
 }
 
 // Each of `groups` equal pieces to mean 0 and variance 1, then over the root of the length.
-void normalise(Eigen::Ref<Eigen::RowVectorXd> row, Eigen::Index groups) {
-  const Eigen::Index size = row.size() / groups;
-  for (Eigen::Index g = 0; g < groups; ++g) {
-    auto piece = row.segment(g * size, size);
-    piece.array() -= piece.mean();
-    piece /= std::sqrt(piece.squaredNorm() / static_cast<double>(size) + 1e-5);
+void normalise(std::span<double> row, std::size_t groups) {
+  const std::size_t size = row.size() / groups;
+  for (std::size_t g = 0; g < groups; ++g) {
+    const auto piece = row.subspan(g * size, size);
+    const double mean = sum_in_order(piece) / static_cast<double>(size);
+    for (double& x : piece) x -= mean;
+    const double deviation = std::sqrt(squares_in_order(piece) / static_cast<double>(size) + 1e-5);
+    for (double& x : piece) x /= deviation;
   }
-  row /= std::sqrt(static_cast<double>(row.size()));
+  const double root = std::sqrt(static_cast<double>(row.size()));
+  for (double& x : row) x /= root;
 }
 
 // C = A^T B or A B, by BLAS
@@ -60,14 +64,15 @@ Matrix basis_of(Matrix A) {
 }  // namespace
 
 Result<ImageEncoder> ImageEncoder::make(const Options& options) {
-  const bool module = options.kind.starts_with(kTorchScript) && options.kind.size() > kTorchScript.size();
+  const auto [kind, file] = split_encoder(options.kind);
+  const bool module = kind == kTorchScript && !file.empty();
   if (options.kind != "scatter" && options.kind != "pixels" && !module)
     return usage_error(
         fmt::format("--image-encoder must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
   if (!(options.lower < options.upper) || !std::isfinite(options.upper - options.lower))
     return usage_error("the range of pixels must be finite, its lower end below its upper");
   if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");
-  if (module) return with_module(options, options.kind.substr(kTorchScript.size()));
+  if (module) return with_module(options, file);
   if (options.channels != 1) return usage_error("only torchscript: encoders take images in colour");
   if (options.kind == "pixels") return ImageEncoder(options, options.height * options.width);
   auto scatter = Scatter::make(options.height, options.width);
@@ -78,39 +83,17 @@ Result<ImageEncoder> ImageEncoder::make(const Options& options) {
 }
 
 Result<ImageEncoder> ImageEncoder::with_module(const Options& options, const std::string& path) {
-  const auto plugin = torch_plugin();
-  if (!plugin) return plugin.error();
-  auto module = (*plugin)->encoder(path, "encode_image");
-  if (!module) return module.error();
+  const auto file = ModuleFile::read(path);
+  if (!file) return file.error();
   ImageEncoder encoder(options, 0);
+  encoder.identity_ = {kTorchScript, file->name, file->sha256};
+  EIGENVEIL_TRY(check_encoder(encoder.identity_, options.sha256));
+  const RowMajorMatrix black = RowMajorMatrix::Zero(1, static_cast<Eigen::Index>(encoder.pixels()));
+  auto module = torch_encoder(*file, "encode_image", image_tensor(black, options), {.threads = options.threads});
+  if (!module) return module.error();
   encoder.module_ = *std::move(module);
-  const auto black = encoder.module_->encode(image_tensor(std::vector<double>(encoder.pixels()).data(), options));
-  if (!black) return black.error();
-  encoder.features_ = black->size();
+  encoder.features_ = encoder.module_->features();
   return encoder;
-}
-
-Result<RowMajorMatrix> ImageEncoder::encode_by_module(const RowMajorMatrix& scaled, int threads) const {
-  RowMajorMatrix features(scaled.rows(), static_cast<Eigen::Index>(features_));
-  std::mutex mutex;
-  std::optional<Error> failure;
-  Tickets rows(static_cast<std::size_t>(scaled.rows()));
-  on_threads(threads, [&] {
-    for (auto row = rows.next(); row; row = rows.next()) {
-      const auto i = static_cast<Eigen::Index>(*row);
-      const auto encoded = module_->encode(image_tensor(scaled.row(i).data(), options_));
-      if (encoded && encoded->size() == features_) {
-        features.row(i) = Eigen::Map<const Eigen::RowVectorXd>(encoded->data(), features.cols());
-        features.row(i).stableNormalize();
-        continue;
-      }
-      const std::lock_guard lock(mutex);
-      failure =
-          encoded ? bad_input("the encoder gives images of one size different numbers of features") : encoded.error();
-    }
-  });
-  if (failure) return *failure;
-  return features;
 }
 
 Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
@@ -118,15 +101,21 @@ Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t co
   RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, static_cast<Eigen::Index>(pixels()));
   const double lower = options_.lower, upper = options_.upper;
   scaled = scaled.unaryExpr([=](double p) { return (std::clamp(p, lower, upper) - lower) / (upper - lower); });
-  if (module_) return encode_by_module(scaled, threads);
   RowMajorMatrix features;
+  if (module_) {
+    auto encoded = module_->encode(image_tensor(scaled, options_));
+    if (!encoded) return encoded;
+    features = *std::move(encoded);
+    for (Eigen::Index i = 0; i < rows; ++i) make_unit({features.row(i).data(), features_});
+    return features;
+  }
   if (scatter_) {
     features.resize(rows, static_cast<Eigen::Index>(scatter_->features()));
     scatter_->transform(scaled.data(), count, features.data(), threads);
   } else {
     features = std::move(scaled);
   }
-  for (Eigen::Index i = 0; i < rows; ++i) normalise(features.row(i), scatter_ ? kGroups : 1);
+  for (Eigen::Index i = 0; i < rows; ++i) normalise({features.row(i).data(), features_}, scatter_ ? kGroups : 1);
   return features;
 }
 

@@ -136,7 +136,7 @@ struct Scatter::Plans {
 
   // What a thread works in.
   struct Scratch {
-    std::vector<double> real;
+    std::vector<double> real, features;
     std::vector<Complex> spectrum, passed, halves, second;
   };
 
@@ -165,8 +165,11 @@ struct Scatter::Plans {
     fftw_execute_dft(back_half.get(), first, first);
   }
 
-  void transform(const double* from, double* out, Scratch& s) const {
+  // Into memory of its own, which begins at the same alignment whatever the image's place among others.
+  void transform(const double* from, double* to, Scratch& s) const {
     const std::size_t area = full.area(), channel = coarse.area();
+    s.features.resize(kChannels * channel);
+    double* out = s.features.data();
     s.real.resize(std::max(area, half.area()));
     s.spectrum.resize(area);
     s.passed.resize(kAngles * area);
@@ -199,6 +202,7 @@ struct Scatter::Plans {
         low1(s.real.data(), order2 + (l * kAngles + m) * channel);
       }
     }
+    std::copy(s.features.begin(), s.features.end(), to);
   }
 };
 

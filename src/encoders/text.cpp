@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/data/source.hpp"
+#include "in_order.hpp"
 
 namespace eigenveil {
 namespace {
@@ -35,31 +38,33 @@ std::uint64_t hash_of(const std::string& text) {
   return h ^ (h >> 31);
 }
 
-// 1 x 64
-Tensor bytes_of(const std::string& text) {
+// texts x 64
+Tensor bytes_of(std::span<const std::string> texts) {
   constexpr std::size_t kTokens = 64;
-  Tensor tokens{"tokens", {1, kTokens}, {}, std::vector<std::int64_t>(kTokens), true};
-  for (std::size_t i = 0; i < std::min(kTokens, text.size()); ++i)
-    tokens.integers[i] = static_cast<unsigned char>(text[i]);
+  Tensor tokens{"tokens", {static_cast<std::int64_t>(texts.size()), kTokens}, {}, {}, true};
+  tokens.integers.resize(texts.size() * kTokens);
+  for (std::size_t row = 0; row < texts.size(); ++row)
+    for (std::size_t i = 0; i < std::min(kTokens, texts[row].size()); ++i)
+      tokens.integers[row * kTokens + i] = static_cast<unsigned char>(texts[row][i]);
   return tokens;
 }
 
-void add_hashed(const std::string& token, Vector& sum) {
+void add_hashed(const std::string& token, std::span<double> sum) {
   const std::uint64_t h = hash_of(token);
-  sum[static_cast<Eigen::Index>((h >> 1) % static_cast<std::uint64_t>(sum.size()))] += (h & 1) == 0 ? 1.0 : -1.0;
+  sum[(h >> 1) % sum.size()] += (h & 1) == 0 ? 1.0 : -1.0;
 }
 
 }  // namespace
 
 TextEncoder TextEncoder::hash(std::size_t dimensions) {
   TextEncoder encoder;
-  encoder.name_ = "hash";
+  encoder.identity_ = {"hash"};
   encoder.dimensions_ = dimensions;
   return encoder;
 }
 
 // FILE.npy, a row a word, and the words in FILE.txt, one a line.
-Result<TextEncoder> TextEncoder::array_vectors(const std::string& path) {
+Result<TextEncoder> TextEncoder::array_vectors(const std::string& path, const std::string& sha256) {
   const std::string list = path.substr(0, path.size() - 4) + ".txt";
   auto source = open_source(path, {});
   if (!source) return source.error();
@@ -69,7 +74,7 @@ Result<TextEncoder> TextEncoder::array_vectors(const std::string& path) {
     return bad_input(
         fmt::format("{} has {} rows, but {} has {} words: expected one a row", path, rows, list, words->size()));
   TextEncoder encoder;
-  encoder.name_ = "vectors:" + path;
+  EIGENVEIL_TRY(encoder.identify({path, list}, sha256));
   encoder.dimensions_ = (*source)->columns().size();
   for (RawBatch batch;;) {
     EIGENVEIL_TRY((*source)->next(batch, 4096));
@@ -86,8 +91,8 @@ Result<TextEncoder> TextEncoder::array_vectors(const std::string& path) {
   return encoder;
 }
 
-Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
-  if (path.ends_with(".npy")) return array_vectors(path);
+Result<TextEncoder> TextEncoder::vectors(const std::string& path, const std::string& sha256) {
+  if (path.ends_with(".npy")) return array_vectors(path, sha256);
   if (path.ends_with(".npz"))
     return bad_input(fmt::format(
         "{}: word vectors are read from text, a word and its numbers a line, or from FILE.npy with the words in "
@@ -96,7 +101,7 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
   std::ifstream file(path);
   if (!file) return bad_input(fmt::format("{}: cannot be read", path));
   TextEncoder encoder;
-  encoder.name_ = "vectors:" + path;
+  EIGENVEIL_TRY(encoder.identify({path}, sha256));
   std::string line;
   for (std::size_t number = 1; std::getline(file, line); ++number) {
     std::istringstream fields(line);
@@ -116,43 +121,42 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path) {
   return encoder;
 }
 
-Result<TextEncoder> TextEncoder::torchscript(const std::string& path) {
-  const auto plugin = torch_plugin();
-  if (!plugin) return plugin.error();
-  auto module = (*plugin)->encoder(path, "encode_text");
-  if (!module) return module.error();
+Status TextEncoder::identify(const std::vector<std::string>& files, const std::string& sha256) {
+  auto hash = sha256_of_files(files);
+  if (!hash) return hash.error();
+  identity_ = {"vectors", std::filesystem::path(files.front()).filename().string(), *std::move(hash)};
+  return check_encoder(identity_, sha256);
+}
+
+Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const std::string& sha256, int threads) {
+  const auto file = ModuleFile::read(path);
+  if (!file) return file.error();
   TextEncoder encoder;
-  encoder.name_ = "torchscript:" + path;
+  encoder.identity_ = {"torchscript", file->name, file->sha256};
+  EIGENVEIL_TRY(check_encoder(encoder.identity_, sha256));
+  const std::string some = "a";
+  auto module = torch_encoder(*file, "encode_text", bytes_of({&some, 1}), {.threads = threads});
+  if (!module) return module.error();
   encoder.module_ = *std::move(module);
-  const auto some = encoder.module_->encode(bytes_of("a"));
-  if (!some) return some.error();
-  encoder.dimensions_ = some->size();
+  encoder.dimensions_ = encoder.module_->features();
   return encoder;
 }
 
-Result<TextEncoder> TextEncoder::from_text(const std::string& name) {
+Result<TextEncoder> TextEncoder::from_text(const std::string& name, const std::string& sha256, int threads) {
+  const auto [kind, file] = split_encoder(name);
   if (name == "hash") return hash();
-  if (name.starts_with("vectors:") && name.size() > 8) return vectors(name.substr(8));
-  if (name.starts_with("torchscript:") && name.size() > 12) return torchscript(name.substr(12));
-  return usage_error(fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is '{}'", name));
+  if (kind == "vectors" && !file.empty()) return vectors(file, sha256);
+  if (kind == "torchscript" && !file.empty()) return torchscript(file, sha256, threads);
+  return usage_error(
+      fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quote(name)));
 }
 
-Result<Vector> TextEncoder::encode(const std::string& text) const {
-  const auto words = words_of(text);
-  if (words.empty()) return bad_input(fmt::format("'{}' is no text: it has neither letters nor digits", text));
-  Vector sum = Vector::Zero(static_cast<Eigen::Index>(dimensions_));
-  if (module_) {
-    const auto encoded = module_->encode(bytes_of(text));
-    if (!encoded) return encoded.error();
-    if (encoded->size() != dimensions_)
-      return bad_input(fmt::format("{}: gives texts different numbers of features", name_));
-    sum = Eigen::Map<const Vector>(encoded->data(), sum.size());
-  }
-  for (const std::string& word : words) {
-    if (module_) break;
+void TextEncoder::add_words(const std::string& text, std::span<double> sum) const {
+  for (const std::string& word : words_of(text)) {
     if (!words_.empty()) {
       const auto found = words_.find(word);
-      if (found != words_.end()) sum += found->second;
+      for (std::size_t j = 0; found != words_.end() && j < sum.size(); ++j)
+        sum[j] += found->second[static_cast<Eigen::Index>(j)];
       continue;
     }
     add_hashed(word, sum);
@@ -160,9 +164,36 @@ Result<Vector> TextEncoder::encode(const std::string& text) const {
     for (std::size_t length = 3; length <= 5; ++length)
       for (std::size_t at = 0; at + length <= edged.size(); ++at) add_hashed(edged.substr(at, length), sum);
   }
-  const double norm = sum.norm();
-  if (!(norm > 0)) return bad_input(fmt::format("'{}': {} knows none of its words", text, name_));
-  return Vector(sum / norm);
+}
+
+Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, const Where& where) const {
+  RowMajorMatrix rows =
+      RowMajorMatrix::Zero(static_cast<Eigen::Index>(texts.size()), static_cast<Eigen::Index>(dimensions_));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (words_of(texts[i]).empty())
+      return bad_input(
+          fmt::format("{}: {} is no text: it has neither letters nor digits", where(i), eigenveil::quote(texts[i])));
+    if (!module_) add_words(texts[i], {rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_});
+  }
+  if (module_) {
+    auto encoded = module_->encode(bytes_of(texts));
+    if (!encoded) return encoded;
+    rows = *std::move(encoded);
+  }
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::span<double> row{rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_};
+    make_unit(row);
+    if (!(squares_in_order(row) > 0))
+      return bad_input(
+          fmt::format("{}: {}: {} knows none of its words", where(i), eigenveil::quote(texts[i]), identity_.kind));
+  }
+  return rows;
+}
+
+Result<Vector> TextEncoder::encode(const std::string& text) const {
+  const auto rows = encode({&text, 1}, [](std::size_t) { return "a text"; });
+  if (!rows) return rows.error();
+  return Vector(rows->row(0).transpose());
 }
 
 Result<std::vector<std::string>> read_lines(const std::string& path, const char* what) {

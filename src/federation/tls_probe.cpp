@@ -106,9 +106,9 @@ std::variant<Socket, std::string> open_socket(const std::string& address) {
 enum class Step { kDone, kTimeout, kClosed, kFailed };
 
 /// TLS over memory that we carry to and from the socket ourselves: OpenSSL's own socket raises SIGPIPE.
-class Connection {
+class TlsConnection {
  public:
-  Connection(SSL_CTX* context, const Socket& socket) : ssl_(SSL_new(context)), socket_(socket.get()) {
+  TlsConnection(SSL_CTX* context, const Socket& socket) : ssl_(SSL_new(context)), socket_(socket.get()) {
     in_ = BIO_new(BIO_s_mem());
     out_ = BIO_new(BIO_s_mem());
     BIO_set_mem_eof_return(in_, -1);
@@ -263,7 +263,7 @@ std::string handshake_fault(Step step, const std::string& address, const Ours& o
 std::string probe(const std::string& address, const Expected& expected, const Ours& ours) {
   auto opened = open_socket(address);
   if (const auto* fault = std::get_if<std::string>(&opened)) return *fault;
-  Connection connection(ours.context.get(), std::get<Socket>(opened));
+  TlsConnection connection(ours.context.get(), std::get<Socket>(opened));
   SSL* ssl = connection.get();
   SSL_set_tlsext_host_name(ssl, expected.name.c_str());
 

@@ -133,7 +133,9 @@ Result<FitOutcome> run_fda(const FdaJob& job, Observer& observer) {
 
 Result<FitOutcome> run_sir(const SirJob& job, Observer& observer) {
   if (job.response.empty()) return usage_error("--response COL says which column is to be explained");
-  const auto names = column_names(job.fit.rows.data, job.fit.rows.source, {job.response});
+  const auto facts = file_facts(job.fit.rows);
+  if (!facts) return facts.error();
+  const auto names = column_names(job.fit.rows.data, facts->source, {job.response});
   if (!names) return names.error();
   Slices slices = job.slices;
   std::optional<std::size_t> merged;

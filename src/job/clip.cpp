@@ -6,6 +6,7 @@
 
 #include "../data/format.hpp"
 #include "clip_source.hpp"
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/estimators/clip/training.hpp"
 #include "eigenveil/release/report.hpp"
 #include "output.hpp"
@@ -67,16 +68,16 @@ Status read_classes(const PairFiles& pairs, Inputs& inputs) {
   return {};
 }
 
-Result<Inputs> open_inputs(const PairFiles& pairs, const EncoderChoices& choices) {
+Result<Inputs> open_inputs(const PairFiles& pairs, const EncoderChoices& choices, int threads) {
   EIGENVEIL_TRY(check_files(pairs));
   Inputs inputs;
   inputs.vectors = !pairs.x.empty();
   inputs.classed = !pairs.labels.empty();
   if (inputs.vectors) return inputs;
-  auto text = TextEncoder::from_text(choices.text_encoder);
+  auto text = TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads);
   if (!text) return text.error();
   inputs.text = *std::move(text);
-  auto images = encoder_for(pairs.images, choices);
+  auto images = encoder_for(pairs.images, choices, threads);
   if (!images) return images.error();
   inputs.images = *std::move(images);
   if (inputs.classed) EIGENVEIL_TRY(read_classes(pairs, inputs));
@@ -143,12 +144,22 @@ Result<BoundedRows> read_pairs(RowSource& source, const RunOptions& run, bool cl
                            [&](double share) { observer.progress(share); });
 }
 
+// Name and hash of an encoder: neither a path nor anything that a reader could be made to run.
+void add_identity(nlohmann::json& encoders, const std::string& side, const EncoderIdentity& identity) {
+  encoders[side] = identity.kind;
+  if (identity.sha256.empty()) return;
+  encoders[side + "_file"] = printable(identity.file);
+  encoders[side + "_sha256"] = identity.sha256;
+}
+
 nlohmann::json encoders_json(const Inputs& inputs) {
   if (inputs.vectors) return {{"image", "vectors"}, {"text", "vectors"}};
   const auto& image = inputs.images->options();
-  nlohmann::json encoders = {{"image", image.kind},  {"text", inputs.text->name()}, {"height", image.height},
-                             {"width", image.width}, {"lower", image.lower},        {"upper", image.upper}};
-  if (image.kind.starts_with("torchscript:")) encoders["channels"] = image.channels;
+  nlohmann::json encoders = {
+      {"height", image.height}, {"width", image.width}, {"lower", image.lower}, {"upper", image.upper}};
+  add_identity(encoders, "image", inputs.images->identity());
+  add_identity(encoders, "text", inputs.text->identity());
+  if (encoders["image"] == "torchscript") encoders["channels"] = image.channels;
   if (inputs.basis) encoders["public_basis"] = {{"images", kPublicImages}, {"directions", inputs.basis->basis.cols()}};
   return encoders;
 }
@@ -244,9 +255,9 @@ struct Ready {
 
 // All that can be said and refused before pairs are read.
 Result<Ready> make_ready(const ClipJob& job, Observer& observer) {
-  auto inputs = open_inputs(job.pairs, job.encoders);
-  if (!inputs) return inputs.error();
   const int threads = thread_count(job.run);
+  auto inputs = open_inputs(job.pairs, job.encoders, threads);
+  if (!inputs) return inputs.error();
   EIGENVEIL_TRY(open_pairs(job.pairs, *inputs, threads));
   if (inputs->images && inputs->images->options().kind == "scatter") {
     observer.step("drawing public images");
@@ -282,8 +293,7 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   const BoundingDiagnostics diagnostics = held.diagnostics();
   const std::size_t rows = diagnostics.rows;
   // Under add-remove-one their number is private and decides nothing.
-  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne)
-    return bad_input("there must be at least two pairs");
+  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne) return bad_input("there must be at least two pairs");
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
   follow_budget(options, privacy.epsilon, privacy.delta);
@@ -315,7 +325,7 @@ std::string_view name(ClipMethod method) {
 
 Result<BoundedRows> bound_pairs(const PairReading& reading, const Share& share, const RunOptions& run,
                                 Observer& observer) {
-  auto inputs = open_inputs(reading.files, reading.encoders);
+  auto inputs = open_inputs(reading.files, reading.encoders, thread_count(run));
   if (!inputs) return inputs.error();
   inputs->basis = reading.basis;
   auto source = open_pairs(reading.files, *inputs, thread_count(run));

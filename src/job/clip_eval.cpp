@@ -5,6 +5,7 @@
 
 #include "../release/score_file.hpp"
 #include "clip_source.hpp"
+#include "eigenveil/base/printable.hpp"
 
 namespace eigenveil {
 namespace {
@@ -19,18 +20,53 @@ struct Reader {
   const Matrix* text_offset;
   EncoderChoices choices;
   bool vectors;
-  std::optional<TextEncoder> text;
+  std::string missing_image = {};  // why there is no such encoder, if a file must be named
+  std::string missing_text = {};
 };
 
-Result<Reader> reader_of(const Model& model) {
-  if (model.manifest.value("model", "") != "clip") return bad_input("this is no clip model");
+// The encoder that a model tells of: one of ours, or the file that the caller names, whose hash must fit. What the
+// model says about a file is compared and shown, and never opened.
+Status choose_encoder(const nlohmann::json& encoders, const std::string& side, const std::string& named,
+                      std::string& chosen, std::string& sha256, std::string& missing) {
+  const std::string kind = encoders.at(side);
+  const bool ours = side == "image" ? kind == "scatter" || kind == "pixels" || kind == "vectors"
+                                    : kind == "hash" || (kind == "vectors" && encoders.at("image") == "vectors");
+  const bool in_file = kind == "torchscript" || (side == "text" && kind == "vectors");
+  if (!ours && !in_file)
+    return bad_input(
+        fmt::format("the model was fitted with the {} encoder {}, which this program does not know; fit it again", side,
+                    eigenveil::quote(kind)));
+  chosen = kind;
+  if (ours) {
+    if (!named.empty() && named != kind)
+      return usage_error(
+          fmt::format("this model was fitted with the {} encoder {}: leave --{}-encoder out", side, kind, side));
+    return {};
+  }
+  const std::string file = encoders.at(side + "_file");
+  sha256 = encoders.at(side + "_sha256");
+  if (sha256.size() != 64 || sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return bad_input(fmt::format("the model does not tell the SHA-256 of its {} encoder; fit it again", side));
+  if (named.empty())
+    missing = fmt::format("this model was fitted with {}:{} (SHA-256 {}): name that file with --{}-encoder {}:FILE",
+                          kind, printable(file), sha256, side, kind);
+  else if (split_encoder(named).first != kind)
+    return usage_error(
+        fmt::format("this model was fitted with a {} encoder of kind {}: name its file with "
+                    "--{}-encoder {}:FILE",
+                    side, kind, side, kind));
+  chosen = named;
+  return {};
+}
+
+Result<Reader> reader_of(const Model& model, const NamedEncoders& named) {
+  if (!model.manifest.contains("model") || model.manifest["model"] != "clip") return bad_input("this is no clip model");
   Reader reader{model.array("image_weights"),
                 model.array("image_offset"),
                 model.array("text_weights"),
                 model.array("text_offset"),
                 {},
-                false,
-                {}};
+                false};
   const auto fits = [](const Matrix* weights, const Matrix* offset) {
     return weights != nullptr && offset != nullptr && weights->rows() > 0 && offset->size() == weights->rows();
   };
@@ -39,21 +75,26 @@ Result<Reader> reader_of(const Model& model) {
     return bad_input("the arrays of the clip model do not fit together");
   const auto& encoders = model.manifest["encoders"];
   try {
-    reader.choices.image_encoder = encoders.at("image");
-    reader.choices.text_encoder = encoders.at("text");
-    reader.vectors = reader.choices.image_encoder == "vectors";
+    EncoderChoices& choices = reader.choices;
+    EIGENVEIL_TRY(choose_encoder(encoders, "image", named.image, choices.image_encoder, choices.image_sha256,
+                                 reader.missing_image));
+    EIGENVEIL_TRY(
+        choose_encoder(encoders, "text", named.text, choices.text_encoder, choices.text_sha256, reader.missing_text));
+    reader.vectors = choices.image_encoder == "vectors";
     if (reader.vectors) return reader;
     reader.choices.image_shape = {encoders.at("height"), encoders.at("width")};
     if (encoders.contains("channels")) reader.choices.channels = encoders["channels"];
     reader.choices.lower = encoders.at("lower");
     reader.choices.upper = encoders.at("upper");
   } catch (const nlohmann::json::exception& error) {
-    return bad_input(fmt::format("the manifest of the clip model is damaged: {}", error.what()));
+    return bad_input(fmt::format("the manifest of the clip model is damaged: {}", printable(error.what())));
   }
-  auto text = TextEncoder::from_text(reader.choices.text_encoder);
-  if (!text) return text.error();
-  reader.text = *std::move(text);
   return reader;
+}
+
+Result<TextEncoder> text_encoder_of(const Reader& reader, int threads) {
+  if (!reader.missing_text.empty()) return usage_error(reader.missing_text);
+  return TextEncoder::from_text(reader.choices.text_encoder, reader.choices.text_sha256, threads);
 }
 
 Result<RowMajorMatrix> embed_rows(const RowMajorMatrix& rows, const Matrix& weights, const Matrix& offset) {
@@ -81,7 +122,8 @@ Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matri
 }
 
 Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& path, int threads, Observer& observer) {
-  const auto encoder = encoder_for(path, reader.choices);
+  if (!reader.missing_image.empty()) return usage_error(reader.missing_image);
+  const auto encoder = encoder_for(path, reader.choices, threads);
   if (!encoder) return encoder.error();
   auto view = image_view(path, *encoder, nullptr, threads);
   if (!view) return view.error();
@@ -89,8 +131,10 @@ Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& pat
   return embed_view(**view, *reader.image_weights, *reader.image_offset, observer);
 }
 
-Result<RowMajorMatrix> embed_texts(const Reader& reader, const std::string& path, Observer& observer) {
-  auto view = caption_view(path, *reader.text);
+Result<RowMajorMatrix> embed_texts(const Reader& reader, const std::string& path, int threads, Observer& observer) {
+  const auto encoder = text_encoder_of(reader, threads);
+  if (!encoder) return encoder.error();
+  auto view = caption_view(path, *encoder);
   if (!view) return view.error();
   observer.step("embedding texts");
   return embed_view(**view, *reader.text_weights, *reader.text_offset, observer);
@@ -114,18 +158,28 @@ struct Embedded {
 Result<std::vector<std::string>> lines_or(const std::string& path, const char* what, const nlohmann::json& manifest,
                                           const char* key) {
   if (!path.empty()) return read_lines(path, what);
-  if (manifest.contains(key) && manifest[key].is_array()) return manifest[key].get<std::vector<std::string>>();
+  if (manifest.contains(key) && manifest[key].is_array()) {
+    std::vector<std::string> lines;
+    for (const auto& line : manifest[key]) {
+      if (!line.is_string()) return bad_input(fmt::format("the {} of the model are damaged: expected texts", key));
+      lines.push_back(line.get<std::string>());
+    }
+    return lines;
+  }
   return usage_error(fmt::format("the model has no {}: give a file of them", key));
 }
 
-Result<Embedded> embed_classes(const Reader& reader, const Model& model, const PairFiles& pairs, Embedded embedded) {
+Result<Embedded> embed_classes(const Reader& reader, const Model& model, const PairFiles& pairs, int threads,
+                               Embedded embedded) {
   const auto classes = lines_or(pairs.class_names, "class name", model.manifest, "classes");
   if (!classes) return classes.error();
   auto prompts = pairs.prompts.empty() && !model.manifest.contains("prompts")
                      ? Result<std::vector<std::string>>(default_prompts())
                      : lines_or(pairs.prompts, "prompt", model.manifest, "prompts");
   if (!prompts) return prompts.error();
-  const auto captions = encode_prompts(*reader.text, *classes, *prompts);
+  const auto encoder = text_encoder_of(reader, threads);
+  if (!encoder) return encoder.error();
+  const auto captions = encode_prompts(*encoder, *classes, *prompts);
   if (!captions) return captions.error();
   auto texts = embed_rows(*captions, *reader.text_weights, *reader.text_offset);
   if (!texts) return texts.error();
@@ -148,9 +202,9 @@ Result<Embedded> embed_pairs(const Reader& reader, const Model& model, const Pai
                                : embed_images(reader, pairs.images, threads, observer);
   if (!images) return images.error();
   embedded.images = *std::move(images);
-  if (!pairs.labels.empty()) return embed_classes(reader, model, pairs, std::move(embedded));
+  if (!pairs.labels.empty()) return embed_classes(reader, model, pairs, threads, std::move(embedded));
   auto texts = reader.vectors ? embed_vectors(pairs.y, *reader.text_weights, *reader.text_offset, observer)
-                              : embed_texts(reader, pairs.captions, observer);
+                              : embed_texts(reader, pairs.captions, threads, observer);
   if (!texts) return texts.error();
   embedded.texts = *std::move(texts);
   embedded.text_of.resize(static_cast<std::size_t>(embedded.texts.rows()));
@@ -202,9 +256,9 @@ void add_recalls(const Embedded& e, ClipMetrics& metrics) {
 
 }  // namespace
 
-Result<ClipMetrics> evaluate_clip(const Model& model, const PairFiles& pairs, bool retrieval, const RunOptions& run,
-                                  Observer& observer) {
-  const auto reader = reader_of(model);
+Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named, const PairFiles& pairs,
+                                  bool retrieval, const RunOptions& run, Observer& observer) {
+  const auto reader = reader_of(model, named);
   if (!reader) return reader.error();
   if (reader->vectors ? pairs.x.empty() || pairs.y.empty()
                       : pairs.images.empty() || pairs.captions.empty() == pairs.labels.empty())
@@ -228,9 +282,9 @@ Result<ClipMetrics> evaluate_clip(const Model& model, const PairFiles& pairs, bo
   return metrics;
 }
 
-Result<std::size_t> embed_clip(const Model& model, const PairFiles& what, const std::string& out, const RunOptions& run,
-                               Observer& observer) {
-  const auto reader = reader_of(model);
+Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, const PairFiles& what,
+                               const std::string& out, const RunOptions& run, Observer& observer) {
+  const auto reader = reader_of(model, named);
   if (!reader) return reader.error();
   const int given = (what.images.empty() ? 0 : 1) + (what.captions.empty() ? 0 : 1) + (what.x.empty() ? 0 : 1) +
                     (what.y.empty() ? 0 : 1);
@@ -239,7 +293,7 @@ Result<std::size_t> embed_clip(const Model& model, const PairFiles& what, const 
     return usage_error(reader->vectors ? "this model was fitted on vectors: give --x or --y"
                                        : "this model was fitted on images and texts: give --images or --texts");
   const auto rows = !what.images.empty()     ? embed_images(*reader, what.images, thread_count(run), observer)
-                    : !what.captions.empty() ? embed_texts(*reader, what.captions, observer)
+                    : !what.captions.empty() ? embed_texts(*reader, what.captions, thread_count(run), observer)
                     : !what.x.empty() ? embed_vectors(what.x, *reader->image_weights, *reader->image_offset, observer)
                                       : embed_vectors(what.y, *reader->text_weights, *reader->text_offset, observer);
   if (!rows) return rows.error();

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "../encoders/in_order.hpp"
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/data/image_folder.hpp"
 
@@ -92,7 +93,8 @@ class VectorView final : public SourceView {
   Result<RowMajorMatrix> next(std::size_t most) override {
     auto rows = read_piece(*source_, most, path_, "row");
     if (rows)
-      for (Eigen::Index i = 0; i < rows->rows(); ++i) rows->row(i).stableNormalize();
+      for (Eigen::Index i = 0; i < rows->rows(); ++i)
+        make_unit({rows->row(i).data(), static_cast<std::size_t>(rows->cols())});
     return rows;
   }
 };
@@ -133,12 +135,9 @@ class CaptionView final : public View {
   double progress() const override { return static_cast<double>(done_) / static_cast<double>(lines_.size()); }
   Result<RowMajorMatrix> next(std::size_t most) override {
     const std::size_t count = std::min(most, lines_.size() - done_);
-    RowMajorMatrix rows(static_cast<Eigen::Index>(count), static_cast<Eigen::Index>(features()));
-    for (std::size_t i = 0; i < count; ++i, ++done_) {
-      const auto encoded = encoder_.encode(lines_[done_]);
-      if (!encoded) return bad_input(fmt::format("{}, line {}: {}", path_, done_ + 1, encoded.error().message));
-      rows.row(static_cast<Eigen::Index>(i)) = encoded->transpose();
-    }
+    auto rows = encoder_.encode({lines_.data() + done_, count},
+                                [&](std::size_t i) { return fmt::format("{}, line {}", path_, done_ + i + 1); });
+    if (rows) done_ += count;
     return rows;
   }
   Status skip(std::size_t rows) override {
@@ -156,15 +155,18 @@ class CaptionView final : public View {
 // The files know their shape. A module gets three channels, or one if it refuses them. Which of them must not depend on
 // the images: one in colour among many would then change how all others are encoded.
 Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
-                                        const EncoderChoices& choices) {
+                                        const EncoderChoices& choices, int threads) {
   if (choices.image_shape && *choices.image_shape != std::pair{folder.height, folder.width})
     return usage_error(
         fmt::format("the images of {} are {}x{} (height x width), but --image-shape or the model says "
                     "{}x{}",
                     path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
+  if (folder.images == 1 && !choices.image_shape)
+    return usage_error(
+        fmt::format("{}: one image alone does not say how large images are: state it with --image-shape HxW", path));
   const auto make = [&](std::size_t channels) {
-    return ImageEncoder::make(
-        {choices.image_encoder, folder.height, folder.width, channels, choices.lower, choices.upper});
+    return ImageEncoder::make({choices.image_encoder, folder.height, folder.width, channels, choices.lower,
+                               choices.upper, choices.image_sha256, threads});
   };
   if (!choices.image_encoder.starts_with("torchscript:")) return make(1);
   if (choices.channels) return make(*choices.channels);
@@ -176,11 +178,11 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
 
 }  // namespace
 
-Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices) {
+Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices, int threads) {
   const auto folder = image_folder(path);
   if (!folder) return folder.error();
-  if (*folder) return encoder_for_folder(path, **folder, choices);
-  const auto source = open_source(path, {});
+  if (*folder) return encoder_for_folder(path, **folder, choices, threads);
+  const auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   const std::size_t pixels = (*source)->columns().size();
   const auto root = [](std::size_t n) {
@@ -199,12 +201,13 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
                           height * width, path, pixels)
             : fmt::format("{}: {} pixels are no square; say which shape they have with --image-shape HxW", path,
                           pixels));
-  return ImageEncoder::make({choices.image_encoder, height, width, channels, choices.lower, choices.upper});
+  return ImageEncoder::make(
+      {choices.image_encoder, height, width, channels, choices.lower, choices.upper, choices.image_sha256, threads});
 }
 
 Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
                                          int threads) {
-  SourceOptions options;
+  SourceOptions options{.header = HeaderRule::kNo};
   options.colour = encoder.options().channels == 3;
   options.threads = threads;
   auto source = open_source(path, options);
@@ -217,13 +220,13 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
 }
 
 Result<std::unique_ptr<View>> vector_view(const std::string& path) {
-  auto source = open_source(path, {});
+  auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   return std::unique_ptr<View>(std::make_unique<VectorView>(*std::move(source), path));
 }
 
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {
-  auto source = open_source(path, {});
+  auto source = open_source(path, {.header = HeaderRule::kNo, .fields = 1});
   if (!source) return source.error();
   if ((*source)->columns().size() != 1)
     return bad_input(

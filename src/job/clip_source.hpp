@@ -31,7 +31,7 @@ Result<std::unique_ptr<View>> caption_view(const std::string& path, const TextEn
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names);
 
 /// The encoder that fits the images of a file.
-Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices);
+Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices, int threads);
 
 /// Two views side by side: rows of the first's features, then the second's. Unequal numbers of rows are refused.
 class PairSource final : public RowSource {

@@ -29,8 +29,6 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   if (spiked.rank) options["rank"] = *spiked.rank;
   if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
   if (spiked.guarantee == Guarantee::kModel) {
-    options["c2"] = spiked.c2;
-    options["c3"] = spiked.c3;
     if (spiked.spike) options["spike"] = *spiked.spike;
   } else {
     options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
@@ -74,6 +72,19 @@ nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, co
   const double rate = spiked_rate(pca.rows, static_cast<double>(pca.components.rows()), r, spike, noise_variance,
                                   budget.epsilon, budget.delta);
   return {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
+}
+
+void add_assumed(nlohmann::json& manifest, const AssumedSensitivity& assumed) {
+  manifest["assumed_sensitivity"] = {{"projector", assumed.bound.projector},
+                                     {"sum", assumed.bound.sum},
+                                     {"failure_probability", assumed.failure},
+                                     {"confidence", assumed.confidence},
+                                     {"data_sets", assumed.draws}};
+  manifest["warnings"].push_back(
+      fmt::format("Model-based guarantee: one row is assumed to move the projector by at most {:.4g} and the sum of u "
+                  "u^T by at most "
+                  "{:.4g}. These were the farthest in {} data sets drawn from the spiked model.",
+                  assumed.bound.projector, assumed.bound.sum, assumed.draws));
 }
 
 const char* version() { return EIGENVEIL_VERSION; }
@@ -125,9 +136,6 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
                     charge.certified_epsilon));
   }
   manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
-  if (charge.plan.model_based)
-    manifest["warnings"].push_back(
-        "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;
 }

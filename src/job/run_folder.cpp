@@ -1,132 +1,145 @@
 #include "run_folder.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sodium.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <utility>
+#include <iterator>
 
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/release/npz.hpp"
 
 namespace eigenveil {
 namespace {
 
 constexpr const char* kRun = "run.json";
-constexpr const char* kCheckpoint = "checkpoint.npz";
-constexpr const char* kLock = "run.lock";
-constexpr const char* kStopped = "stopped.txt";
+constexpr const char* kKept = "state.npz";
+constexpr std::array<const char*, 2> kStates = {"checkpoint-1.sealed", "checkpoint-2.sealed"};
+constexpr std::size_t kKeyBytes = crypto_secretbox_KEYBYTES;
 
-/// A copy of a file has another number.
-std::uint64_t file_number(int descriptor) {
-  struct stat status {};
-  return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+// Numbers one after the other: steps, how many parameters, how many moments, then all of them.
+std::string bytes_of(const TrainingState& state) {
+  const std::array<std::int64_t, 3> head = {state.descent.steps, state.parameters.size(), state.descent.first.size()};
+  std::string bytes(reinterpret_cast<const char*>(head.data()), sizeof head);
+  for (const Vector* part : {&state.parameters, &state.descent.first, &state.descent.second})
+    bytes.append(reinterpret_cast<const char*>(part->data()), static_cast<std::size_t>(part->size()) * sizeof(double));
+  return bytes;
 }
 
-Result<nlohmann::json> read_json(const std::string& path) {
-  std::ifstream file(path);
-  auto json = nlohmann::json::parse(file, nullptr, false);
-  if (!json.is_object()) return bad_input(fmt::format("{}: is damaged; start a new run in another folder", path));
-  return json;
+std::optional<TrainingState> state_of(const std::string& bytes) {
+  std::array<std::int64_t, 3> head{};
+  if (bytes.size() < sizeof head) return {};
+  std::memcpy(head.data(), bytes.data(), sizeof head);
+  const auto [steps, parameters, moments] = head;
+  const auto most = static_cast<std::int64_t>(bytes.size() / sizeof(double));
+  if (steps < 0 || parameters < 0 || moments < 0 || parameters > most || moments > most ||
+      static_cast<std::size_t>(parameters + 2 * moments) * sizeof(double) + sizeof head != bytes.size())
+    return {};
+  TrainingState state;
+  state.descent.steps = steps;
+  const char* from = bytes.data() + sizeof head;
+  for (auto [part, size] :
+       {std::pair{&state.parameters, parameters}, {&state.descent.first, moments}, {&state.descent.second, moments}}) {
+    part->resize(size);
+    std::memcpy(part->data(), from, static_cast<std::size_t>(size) * sizeof(double));
+    from += static_cast<std::size_t>(size) * sizeof(double);
+  }
+  return state;
+}
+
+const unsigned char* raw(const std::string& bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+unsigned char* raw(std::string& bytes) { return reinterpret_cast<unsigned char*>(bytes.data()); }
+
+// A key seals one file only, so the nonce may be zero.
+constexpr std::array<unsigned char, crypto_secretbox_NONCEBYTES> kNonce{};
+
+std::optional<std::string> unsealed(const std::string& file, const std::string& key) {
+  if (file.size() < crypto_secretbox_MACBYTES) return {};
+  std::string bytes(file.size() - crypto_secretbox_MACBYTES, '\0');
+  if (crypto_secretbox_open_easy(raw(bytes), raw(file), file.size(), kNonce.data(), raw(key)) != 0) return {};
+  return bytes;
+}
+
+std::string read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace
 
-RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)), run_(std::move(other.run_)) {}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
-}
-
-Result<RunFolder> RunFolder::locked(const std::string& path) {
-  RunFolder folder(path, open((path + "/" + kLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (folder.lock_ < 0) return usage_error(fmt::format("--checkpoint {}: cannot be written", path));
-  if (flock(folder.lock_, LOCK_EX | LOCK_NB) != 0)
-    return usage_error(fmt::format("--checkpoint {}: another process trains there; wait for it to end", path));
-  return folder;
-}
-
 Result<RunFolder> RunFolder::begin(const std::string& path, nlohmann::json run) {
   std::error_code failure;
   std::filesystem::create_directory(path, failure);
-  auto folder = locked(path);
-  if (!folder) return folder.error();
-  if (std::filesystem::exists(folder->file(kRun), failure))
-    return usage_error(
-        fmt::format("--checkpoint {}: holds a run already; go on with it by --resume, or choose another folder", path));
-  run["folder"] = file_number(folder->lock_);
-  EIGENVEIL_TRY(write_text_file(folder->file(kRun), run.dump(1) + "\n"));
-  folder->run_ = std::move(run);
+  RunFolder folder(path);
+  if (std::filesystem::exists(folder.file(kRun), failure))
+    return usage_error(fmt::format(
+        "--checkpoint {}: holds a run already; go on with it by --resume, or choose another folder", printable(path)));
+  EIGENVEIL_TRY(write_text_file(folder.file(kRun), run.dump(1) + "\n"));
+  folder.run_ = std::move(run);
   return folder;
 }
 
 Result<RunFolder> RunFolder::reopen(const std::string& path) {
-  std::error_code failure;
-  if (!std::filesystem::exists(path + "/" + kRun, failure))
-    return usage_error(fmt::format("--resume: there is no run in {}; leave --resume out to begin one", path));
-  auto folder = locked(path);
-  if (!folder) return folder.error();
-  auto run = read_json(folder->file(kRun));
-  if (!run) return run.error();
-  if (run->value("folder", std::uint64_t{0}) != file_number(folder->lock_))
+  RunFolder folder(path);
+  std::ifstream file(folder.file(kRun));
+  if (!file)
     return usage_error(
-        fmt::format("--resume: {} is a copy. The original may have gone on from the same state, and both together "
-                    "would release more "
-                    "than was charged; resume the original, or begin a new run",
-                    path));
-  if (std::ifstream stopped(folder->file(kStopped)); stopped) {
-    std::string why;
-    std::getline(stopped, why);
-    return usage_error(fmt::format(
-        "--resume: the run in {} was stopped ({}). To try the same step again until it works would tell more than was "
-        "charged; begin a new run",
-        path, why));
-  }
+        fmt::format("--resume: there is no run in {}; leave --resume out to begin one", printable(path)));
+  folder.run_ = nlohmann::json::parse(file, nullptr, false);
+  if (!folder.run_.is_object())
+    return bad_input(fmt::format("{}/{}: is damaged; begin a new run in another folder", printable(path), kRun));
+  std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(path, failure))  // of a process that was killed
     if (entry.path().filename().string().starts_with(".eigenveil-")) std::filesystem::remove(entry.path(), failure);
-  folder->run_ = *std::move(run);
   return folder;
 }
 
-Result<std::optional<TrainingState>> RunFolder::load() const {
-  std::error_code failure;
-  if (!std::filesystem::exists(file(kCheckpoint), failure)) return std::optional<TrainingState>();
-  const auto contents = read_npz(file(kCheckpoint));
-  if (!contents) return contents.error();
-  TrainingState state;
-  bool has_step = false;
-  for (const NamedArray& array : contents->arrays) {
-    if (array.name == "step" && array.values.size() == 1)
-      state.descent.steps = static_cast<long long>(array.values(0)), has_step = true;
-    if (array.name == "parameters") state.parameters = array.values.reshaped();
-    if (array.name == "first") state.descent.first = array.values.reshaped();
-    if (array.name == "second") state.descent.second = array.values.reshaped();
-  }
-  if (!has_step || state.parameters.size() == 0 || !state.parameters.allFinite() ||
-      state.descent.first.size() != state.descent.second.size())
-    return bad_input(fmt::format("{}: is damaged; start a new run in another folder", file(kCheckpoint)));
-  return std::optional(std::move(state));
+Result<std::string> RunFolder::save(const TrainingState& state) {
+  std::string key(kKeyBytes, '\0');
+  randombytes_buf(key.data(), key.size());
+  const std::string bytes = bytes_of(state);
+  std::string sealed(bytes.size() + crypto_secretbox_MACBYTES, '\0');
+  crypto_secretbox_easy(raw(sealed), raw(bytes), bytes.size(), kNonce.data(), raw(key));
+  EIGENVEIL_TRY(write_text_file(file(kStates[next_]), sealed));
+  next_ = 1 - next_;
+  std::string hex(2 * kKeyBytes + 1, '\0');
+  sodium_bin2hex(hex.data(), hex.size(), raw(key), key.size());
+  hex.pop_back();
+  return hex;
 }
 
-Status RunFolder::save(const TrainingState& state) const {
-  std::vector<NamedArray> arrays = {{"step", Vector::Constant(1, static_cast<double>(state.descent.steps)), true},
-                                    {"parameters", state.parameters, true}};
-  if (state.descent.first.size() > 0) {
-    arrays.push_back({"first", state.descent.first, true});
-    arrays.push_back({"second", state.descent.second, true});
+Result<TrainingState> RunFolder::load(const std::string& hex) {
+  std::string key(kKeyBytes, '\0');
+  std::size_t length = 0;
+  if (sodium_hex2bin(raw(key), key.size(), hex.data(), hex.size(), nullptr, &length, nullptr) != 0 ||
+      length != key.size())
+    return bad_input("the ledger keeps no key of this run's state; begin a new run");
+  for (std::size_t i = 0; i < kStates.size(); ++i) {
+    const auto bytes = unsealed(read_whole(file(kStates[i])), key);
+    if (!bytes) continue;
+    next_ = 1 - i;
+    if (auto state = state_of(*bytes)) return *std::move(state);
   }
-  return write_npz(file(kCheckpoint), arrays, {{"run.json", run_.dump(1) + "\n"}});
+  return usage_error(fmt::format(
+      "--resume: {} does not hold the state that the ledger knows this run has come to: it is a copy, or was put "
+      "back from one, and to go on from an earlier state would release more than was charged. Resume the "
+      "folder that the run is in, or begin a new run",
+      printable(path_)));
 }
 
-Status RunFolder::stop(const std::string& why) const { return write_text_file(file(kStopped), why + "\n"); }
+Status RunFolder::keep(const TrainingState& state) const {
+  return write_npz(file(kKept),
+                   {{"step", Vector::Constant(1, static_cast<double>(state.descent.steps)), true},
+                    {"parameters", state.parameters, true}},
+                   {{"run.json", run_.dump(1) + "\n"}});
+}
 
 void RunFolder::discard() const {
   std::error_code failure;
-  for (const char* name : {kRun, kLock}) std::filesystem::remove(file(name), failure);
+  std::filesystem::remove(file(kRun), failure);
   std::filesystem::remove(path_, failure);  // if it is empty now
 }
 

@@ -14,35 +14,33 @@ struct TrainingState {
   DescentState descent;
 };
 
-/// The folder of a training run: run.json (what the run is, its plan included, written once), checkpoint.npz (the last
-/// state, replaced as a whole) and run.lock. One process at a time; a copy of a folder is refused, because two
-/// runs that go on from one state would be two releases for one charge.
+/// The folder of a training run: run.json (what the run is, its plan included, written once) and two sealed states,
+/// written in turn. The folder decides nothing: which state may be gone on with, and that the run has not been stopped
+/// or gone on with elsewhere, is the ledger's to say, which keeps the one key. A copy, an older copy that is put back,
+/// and a folder that was hard-linked therefore cannot be resumed: clip_train.proof.md.
 class RunFolder {
  public:
   /// Refuses a folder that holds a run already.
   static Result<RunFolder> begin(const std::string& path, nlohmann::json run);
-  /// Refuses a folder without a run, a copy, and a run that was stopped.
+  /// Refuses a folder without a run.
   static Result<RunFolder> reopen(const std::string& path);
-  RunFolder(RunFolder&& other) noexcept;
-  RunFolder& operator=(RunFolder&&) = delete;
-  ~RunFolder();  ///< lets go of the lock
 
   const nlohmann::json& run() const { return run_; }
-  Result<std::optional<TrainingState>> load() const;
-  /// On disk before it returns.
-  Status save(const TrainingState& state) const;
-  /// The run ends here for good: it is not to be resumed.
-  Status stop(const std::string& why) const;
+  /// Seals the state and writes it, on disk before it returns, beside the one that the ledger keeps the key of.
+  Result<std::string> save(const TrainingState& state);
+  /// Opens the state that this key was made for. Refuses a folder without it.
+  Result<TrainingState> load(const std::string& key);
+  /// The state as a plain file, state.npz: for a run that has stopped for good.
+  Status keep(const TrainingState& state) const;
   /// The run never began.
   void discard() const;
 
  private:
-  RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
-  static Result<RunFolder> locked(const std::string& path);
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
   std::string file(const char* name) const { return path_ + "/" + name; }
   std::string path_;
-  int lock_;
   nlohmann::json run_;
+  std::size_t next_ = 0;  // of the two files, the one to be written next
 };
 
 }  // namespace eigenveil

@@ -111,10 +111,11 @@ wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& ope
   wire::v2::RankRead message;
   *message.mutable_rows() = to_wire(options, opened);
   message.set_data(options.data);
-  message.set_header(options.source.header == Header::kYes  ? wire::v2::RankRead::YES
-                     : options.source.header == Header::kNo ? wire::v2::RankRead::NO
-                                                            : wire::v2::RankRead::AUTO);
-  message.set_delimiter(static_cast<unsigned char>(options.source.delimiter));
+  message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
+                     : opened.read_with.header == HeaderRule::kNo ? wire::v2::RankRead::NO
+                                                                  : wire::v2::RankRead::UNSTATED);
+  message.set_delimiter(static_cast<unsigned char>(opened.read_with.delimiter));
+  message.set_fields(opened.read_with.fields);
   message.set_member(options.source.member);
   message.set_memory(run.memory);
   message.set_reserved(reserved);

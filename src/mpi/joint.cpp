@@ -63,10 +63,11 @@ Status agree(Result<T>& mine, const Entries& entries) {
 
 RowOptions row_options(RowOptions options, const wire::v2::RankRead& message) {
   options.data = message.data();
-  options.source.header = message.header() == wire::v2::RankRead::YES  ? Header::kYes
-                          : message.header() == wire::v2::RankRead::NO ? Header::kNo
-                                                                       : Header::kAuto;
+  options.source.header = message.header() == wire::v2::RankRead::YES  ? HeaderRule::kYes
+                          : message.header() == wire::v2::RankRead::NO ? HeaderRule::kNo
+                                                                       : HeaderRule::kUnstated;
   options.source.delimiter = static_cast<char>(message.delimiter());
+  options.source.fields = message.fields();
   options.source.member = message.member();
   options.source.share = {static_cast<std::size_t>(rank()), static_cast<std::size_t>(ranks()), message.cut_text()};
   return options;

@@ -36,7 +36,9 @@ void obey(const wire::v2::RankCommand& command, std::optional<BoundedRows>& rows
       return;
     }
     case Kind::kSum:
-      return ask(from_wire(command.sum()), [&](const SumQuery& query) { return joint_sum(query, *rows, Adjacency::kReplaceOne); });  // rank 0 knows the neighbours
+      return ask(from_wire(command.sum()), [&](const SumQuery& query) {
+        return joint_sum(query, *rows, Adjacency::kReplaceOne);
+      });  // rank 0 knows the neighbours
     case Kind::kCounts:
       return ask(from_wire(command.counts()), [&](const NormExceedance& query) { return joint_counts(query, *rows); });
     case Kind::kCells:

@@ -3,7 +3,6 @@
 #include <cmath>
 
 namespace eigenveil {
-
 PrivateSum NoisyHistogram::empty(std::size_t points, Adjacency adjacency) {
   // ||c - c'||_2 <= sqrt(2) for a replaced row, 1 for one more or less; rounded up
   const double moved = adjacency == Adjacency::kReplaceOne ? std::sqrt(2.0) * (1 + 0x1p-50) : 1;

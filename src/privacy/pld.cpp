@@ -39,7 +39,8 @@ class Merger {
       pure_[std::min(tag::PureEpsilon::kMost, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
-      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] += count;
+      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] +=
+          count;
     }
   }
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }
@@ -143,7 +144,8 @@ struct Job {
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
-/// A step of at most `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid.
+/// A step of about `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid, but for a
+/// rounding error that `discretise` treats like any other distance.
 double aligned(const Job& job, double wanted) {
   double weight = 0;
   double epsilon = 0;
@@ -266,7 +268,7 @@ double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   if (sources.empty()) return 0;
   double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
   if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
-  return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
+  return std::min(epsilon, largest_loss(sources));
 }
 
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {

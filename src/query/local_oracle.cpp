@@ -9,8 +9,8 @@
 namespace eigenveil {
 
 Result<Answer> Oracle::ask_model(const std::string& label, const ModelQuery& /*query*/) {
-  return usage_error(
-      fmt::format("'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
+  return usage_error(fmt::format(
+      "'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
 }
 
 Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/) {

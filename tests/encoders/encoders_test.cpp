@@ -117,6 +117,34 @@ TEST(Scatter, IsTheSameWhateverTheThreadsAndNeighbours) {
   EXPECT_TRUE(alone.row(0) == one.row(17));
 }
 
+// Sums that begin at the first aligned address would differ in the last bits.
+TEST(ImageEncoder, IsAFunctionOfTheImageAloneWhateverItsPlaceInMemory) {
+  for (const char* kind : {"pixels", "scatter"})
+    for (const std::size_t side : {5U, 8U, 9U, 28U}) {
+      const auto encoder = ImageEncoder::make({.kind = kind, .height = side, .width = side});
+      ASSERT_TRUE(encoder.ok());
+      const std::size_t pixels = side * side;
+      const RowMajorMatrix image = 255 * noise_images(1, static_cast<Eigen::Index>(pixels));
+      const RowMajorMatrix alone = *encoder->encode(image.data(), 1, 1);
+      for (const std::size_t offset : {0U, 1U, 2U, 3U})
+        for (const std::size_t row : {0U, 1U, 2U, 7U}) {
+          std::vector<double> memory(offset + 8 * pixels, 17.0);
+          std::copy_n(image.data(), pixels, memory.begin() + static_cast<std::ptrdiff_t>(offset + row * pixels));
+          const RowMajorMatrix among = *encoder->encode(memory.data() + offset, 8, 2);
+          EXPECT_TRUE(among.row(static_cast<Eigen::Index>(row)) == alone.row(0)) << kind << " " << side << " " << row;
+        }
+    }
+}
+
+TEST(TextEncoder, IsAFunctionOfTheTextAlone) {
+  const TextEncoder encoder = TextEncoder::hash(33);
+  const std::vector<std::string> texts = {"cat", "a small dog", "cat", "ship", "cat"};
+  const auto rows = encoder.encode(texts, [](std::size_t) { return std::string(); });
+  ASSERT_TRUE(rows.ok());
+  for (const Eigen::Index row : {2, 4}) EXPECT_TRUE(rows->row(row) == rows->row(0));
+  EXPECT_TRUE(rows->row(0).transpose() == *encoder.encode("cat"));
+}
+
 // Its wavelets have mean zero: a flat image has nothing beyond order zero.
 TEST(Scatter, HearsNothingInAFlatImage) {
   const RowMajorMatrix flat = RowMajorMatrix::Constant(1, 784, 0.7);

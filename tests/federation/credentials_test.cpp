@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "eigenveil/federation/tls_probe.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/parties.hpp"
 #include "wire.grpc.pb.h"
@@ -133,6 +134,19 @@ TEST_F(Credentials, TheCoordinatorHearsOnlySitesThatItListedWithTheirKeys) {
   EXPECT_EQ(call(port.address(), careless(reissued("north", Role::kSite))), "refused") << "another key";
   EXPECT_EQ(call(port.address(), grpc::SslCredentials({})), "refused") << "no certificate";
   EXPECT_EQ(call(port.address(), grpc::InsecureChannelCredentials()), "refused");
+}
+
+TEST_F(Credentials, ASiteThatIsNotListedLearnsThatItWasRefused) {
+  make_site(folder(), "stranger");
+  const Port port(listening());
+  const auto probe = [&](const std::string& name) {
+    return why_no_connection(port.address(), "coordinator", coordinator_.key_hash, site(name));
+  };
+  EXPECT_THAT(probe("north"), testing::StartsWith("no fault found"));
+  EXPECT_THAT(probe("stranger"), testing::HasSubstr("refused our certificate"));
+  const auto channel = grpc::CreateChannel(port.address(), dialling("stranger"));
+  channel->GetState(true);
+  EXPECT_FALSE(channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::milliseconds(500)));
 }
 
 TEST_F(Credentials, ACoordinatorIsNoSite) {

@@ -789,7 +789,7 @@ TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
 // sentence, the same as when the person says no, and the charge stays.
 TEST_F(RealSite, WhateverIsWrongWithTheRowsTheCoordinatorHearsTheSame) {
   std::set<std::string> heard;
-  for (const std::string& line : {"secret,1,A", "1,1,Z", "1,,A", "1,1"}) {
+  for (const std::string line : {"secret,1,A", "1,1,Z", "1,,A", "1,1"}) {
     SCOPED_TRACE(line);
     lab.proposal.set_study(draw_study());
     lab.write_rows(0);

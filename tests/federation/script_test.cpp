@@ -27,7 +27,8 @@ wire::v2::Proposal proposal() {
 
 TEST(Script, KnowsWhatIsBehindTheEstimatorsLabelsAndWhereRowsMove) {
   std::vector<std::pair<std::string, std::string>> all;
-  for (const auto& ask : proposal().plan()) all.emplace_back(ask.label(), name(ask.kind()));
+  const auto proposed = proposal();
+  for (const auto& ask : proposed.plan()) all.emplace_back(ask.label(), name(ask.kind()));
   const std::vector<std::pair<std::string, std::string>> expected = {{"column sums", "class_sums"},
                                                                      {"recentre", "recenter"},
                                                                      {"threshold 1", "search"},

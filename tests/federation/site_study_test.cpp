@@ -211,9 +211,11 @@ TEST_F(Study, KeysAreTheOwnersAloneAndNoFileHasThemAfterTheEnd) {
   lab.studies[0]->finish();
   EXPECT_EQ(lab.work(0)->state, WorkState::kClosed);
   EXPECT_FALSE(fs::exists(path));
-  for (const auto& entry : fs::recursive_directory_iterator(lab.configs[0].state))
-    for (const std::string& secret : entry.is_regular_file() ? secrets : std::vector<std::string>())
+  for (const auto& entry : fs::recursive_directory_iterator(lab.configs[0].state)) {
+    if (!entry.is_regular_file()) continue;
+    for (const std::string& secret : secrets)
       EXPECT_EQ(test::read_file(entry.path().string()).find(secret), std::string::npos) << entry.path();
+  }
 }
 
 TEST_F(Study, AStudyThatWasNeverAskedIsGivenBackAndAnAnsweredOneIsNot) {

@@ -33,6 +33,7 @@ class PcaRun : public ::testing::Test {
                .out = path("model.npz"),
                .report = path("report.html")};
     job.rows.data = path("data.csv");
+    job.rows.source.header = HeaderRule::kYes;
     job.rows.ranges = {"0:10"};
     job.rows.center = Center::kPrivate;
     job.privacy.ledger = path("ledger.db");

@@ -69,7 +69,7 @@ inline void take_part(const federation::SiteConfig& config) {
 }
 
 inline void let_everything_through(federation::SiteConfig& config) {
-  config.source.header = Header::kYes;
+  config.source.header = HeaderRule::kYes;
   config.missing = MissingPolicy::kError;
   config.dataset = "rows";
   config.threads = 1;

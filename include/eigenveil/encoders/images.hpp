@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "eigenveil/encoders/identity.hpp"
 #include "eigenveil/encoders/scatter.hpp"
 #include "eigenveil/torch/module.hpp"
 
@@ -19,12 +20,15 @@ class ImageEncoder {
     std::size_t channels = 1;  ///< 3 for colours: torchscript alone, channel after channel
     double lower = 0;          ///< public range of a pixel; others are clamped
     double upper = 255;
+    std::string sha256 = {};  ///< torchscript: the file must have this hash to be run; empty: any
+    int threads = 1;          ///< torchscript: processes that rows are shared among
   };
   static Result<ImageEncoder> make(const Options& options);
 
   const Options& options() const { return options_; }
   std::size_t pixels() const { return options_.channels * options_.height * options_.width; }
   std::size_t features() const { return features_; }
+  const EncoderIdentity& identity() const { return identity_; }
 
   /// `count` images of raw pixels, row-major; an image's features are a row. scatter: each of 27 groups of three
   /// channels has mean 0 and variance 1, over the root of the number of features. pixels: mean 0, length 1.
@@ -33,10 +37,11 @@ class ImageEncoder {
   Result<RowMajorMatrix> encode(const double* images, std::size_t count, int threads) const;
 
  private:
-  ImageEncoder(Options options, std::size_t features) : options_(std::move(options)), features_(features) {}
+  ImageEncoder(Options options, std::size_t features)
+      : options_(std::move(options)), identity_{options_.kind}, features_(features) {}
   static Result<ImageEncoder> with_module(const Options& options, const std::string& path);
-  Result<RowMajorMatrix> encode_by_module(const RowMajorMatrix& scaled, int threads) const;
   Options options_;
+  EncoderIdentity identity_;
   std::size_t features_;
   std::shared_ptr<const TorchEncoder> module_;
   std::optional<Scatter> scatter_;

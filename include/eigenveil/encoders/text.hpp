@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/encoders/identity.hpp"
 #include "eigenveil/torch/module.hpp"
 
 namespace eigenveil {
@@ -16,23 +19,29 @@ class TextEncoder {
   static TextEncoder hash(std::size_t dimensions = 256);
   /// The mean of word vectors: of a text file, a word and its numbers a line, as GloVe has them; or of FILE.npy, a row
   /// a word, whose words are in FILE.txt, one a line.
-  static Result<TextEncoder> vectors(const std::string& path);
+  /// A `sha256` that is not empty must be that of the file.
+  static Result<TextEncoder> vectors(const std::string& path, const std::string& sha256 = {});
   /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),
   /// cut or filled up with 0.
-  static Result<TextEncoder> torchscript(const std::string& path);
+  static Result<TextEncoder> torchscript(const std::string& path, const std::string& sha256 = {}, int threads = 1);
   /// "hash", "vectors:FILE" or "torchscript:FILE"
-  static Result<TextEncoder> from_text(const std::string& name);
+  static Result<TextEncoder> from_text(const std::string& name, const std::string& sha256 = {}, int threads = 1);
 
-  const std::string& name() const { return name_; }
+  const EncoderIdentity& identity() const { return identity_; }
   std::size_t dimensions() const { return dimensions_; }
 
   /// Refuses text without a letter or digit, and without a word that it knows.
   Result<Vector> encode(const std::string& text) const;
+  /// Several, a row each; `where` says in an error which one it is about.
+  using Where = std::function<std::string(std::size_t)>;
+  Result<RowMajorMatrix> encode(std::span<const std::string> texts, const Where& where) const;
 
  private:
   TextEncoder() = default;
-  static Result<TextEncoder> array_vectors(const std::string& path);
-  std::string name_;
+  static Result<TextEncoder> array_vectors(const std::string& path, const std::string& sha256);
+  Status identify(const std::vector<std::string>& files, const std::string& sha256);
+  void add_words(const std::string& text, std::span<double> sum) const;
+  EncoderIdentity identity_;
   std::size_t dimensions_ = 0;
   std::unordered_map<std::string, Vector> words_;  // of vectors:FILE
   std::shared_ptr<const TorchEncoder> module_;     // neither words nor a module: hash

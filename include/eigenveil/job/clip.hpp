@@ -24,6 +24,8 @@ struct PairFiles {
 struct EncoderChoices {
   std::string image_encoder = "scatter";
   std::string text_encoder = "hash";
+  std::string image_sha256 = {};  ///< what the file must have, for a model that was fitted with it; empty: any
+  std::string text_sha256 = {};
   std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: of the files, or square
   std::optional<std::size_t> channels =
       {};  ///< torchscript, folders of PNG and JPEG; default: as the module takes them
@@ -82,12 +84,17 @@ struct ClipMetrics {
   std::vector<double> image_to_text;
   std::vector<double> text_to_image;
 };
-Result<ClipMetrics> evaluate_clip(const Model& model, const PairFiles& pairs, bool retrieval, const RunOptions& run,
-                                  Observer& observer);
+/// Encoders of files that the caller names. A model tells their hash; it never names what is to be read or run.
+struct NamedEncoders {
+  std::string image = {};  ///< torchscript:FILE
+  std::string text = {};   ///< torchscript:FILE or vectors:FILE
+};
+Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named, const PairFiles& pairs,
+                                  bool retrieval, const RunOptions& run, Observer& observer);
 
 /// Writes unit embeddings of images, vectors (x or y) or captions, as .npy or .csv. Returns how many.
-Result<std::size_t> embed_clip(const Model& model, const PairFiles& what, const std::string& out, const RunOptions& run,
-                               Observer& observer);
+Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, const PairFiles& what,
+                               const std::string& out, const RunOptions& run, Observer& observer);
 
 std::string_view name(ClipMethod method);
 

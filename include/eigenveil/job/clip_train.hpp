@@ -21,6 +21,7 @@ struct ClipTrainJob {
   std::string checkpoint;            ///< folder; empty: a run that is cut off is lost
   long long checkpoint_every = 100;  ///< steps
   bool resume = false;               ///< goes on with the run in the folder
+  double module_seconds = 600;       ///< that the module may take for one batch
   std::string out;                   ///< the trained module
 };
 

@@ -2,59 +2,76 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "eigenveil/base/types.hpp"
 #include "eigenveil/data/tensors.hpp"
 
 namespace eigenveil {
 
-/// A frozen TorchScript module that turns one image or one text into features. Safe to call from several threads.
+/// A TorchScript file, read once: what runs, what is hashed and what is written out again are the same bytes.
+struct ModuleFile {
+  std::string name;  ///< without its folders
+  std::string bytes;
+  std::string sha256;  ///< in hex, as sha256sum prints it
+
+  static Result<ModuleFile> read(const std::string& path);
+};
+
+/// What the module's process may take.
+struct ModuleLimits {
+  int threads = 1;
+  std::size_t memory = std::size_t{4} << 30;  ///< bytes, of each process
+  double seconds = 600;                       ///< for one answer
+};
+
+/// Whether what a module says when it fails may be repeated.
+enum class RowsAre { kMadeUp, kPrivate };
+
+/// A frozen TorchScript module that turns an image or a text into features. It runs in a process of its own behind a
+/// wall (src/torch/sandbox.proof.md), sees one row at a time, and keeps nothing from one row to the next: a graph that
+/// could is refused. Safe to call from several threads.
 class TorchEncoder {
  public:
   virtual ~TorchEncoder() = default;
-  /// A single row, so that no row's features can depend on another's. Refuses what is not finite.
-  virtual Result<std::vector<double>> encode(const Tensor& one) const = 0;
+  virtual std::size_t features() const = 0;
+  /// A row of features for each row. Refuses what is not finite.
+  virtual Result<RowMajorMatrix> encode(const Tensor& rows) const = 0;
 };
 
-/// A TorchScript module whose parameters are trained. It keeps nothing between calls: every gradient is computed by a
-/// fresh copy of the file's module with the given parameters, so that no batch leaves a trace in buffers, attributes
-/// or the state of a random generator.
+/// Calls `method` of the module if it has one of that name, otherwise forward. `like` is a row of the right shape, made
+/// up; the module is tried on it and its kin, in two orders.
+Result<std::unique_ptr<TorchEncoder>> torch_encoder(const ModuleFile& file, const std::string& method,
+                                                    const Tensor& like, const ModuleLimits& limits);
+
+/// A TorchScript module whose parameters are trained, in a process of its own behind the same wall. Every gradient is
+/// computed by a fork that ends with it, so that no batch leaves a trace in buffers, constants, attributes or the state
+/// of a random generator; a graph that writes to such things is refused.
 class TorchTrainee {
  public:
   virtual ~TorchTrainee() = default;
   /// Those that want a gradient (requires_grad), in the order of the module, as the file has them.
-  virtual std::vector<double> parameters() const = 0;
-  /// The names of parts of a batch that the module asks for.
+  virtual const std::vector<double>& parameters() const = 0;
+  /// The names of parts of a batch that the module asks for; none: all.
   virtual std::vector<std::string> wanted() const = 0;
   /// Of the loss of the whole batch. `seed` is for dropout and its like.
   virtual Result<std::vector<double>> gradient(const std::vector<Tensor>& batch, std::span<const double> parameters,
-                                               std::uint64_t seed) = 0;
-  /// Whether the last gradient's copy had changed its own buffers, as batch normalisation does.
-  virtual bool changed_buffers() const = 0;
-  /// The bytes of the file's module with these parameters, and a text `manifest` beside them in the archive.
+                                               std::uint64_t seed, RowsAre rows) = 0;
+  /// The file as it was given, with these numbers in the places of its parameters, and a text `manifest` beside them in
+  /// the archive: no process that has seen a row has a hand in it.
   virtual Result<std::string> file(std::span<const double> parameters, const std::string& manifest) const = 0;
 };
 
 struct TorchTraineeOptions {
-  std::string module;  ///< forward(images, tokens) -> (Tensor, Tensor), or loss(batch: Dict[str, Tensor]) -> Tensor
-  std::string loss_module;   ///< forward(image_embeddings, text_embeddings) -> Tensor; empty: symmetric InfoNCE
-  double temperature = 0.1;  ///< of InfoNCE
-  int threads = 1;
+  ModuleFile module;  ///< forward(images, tokens) -> (Tensor, Tensor), or loss(batch: Dict[str, Tensor]) -> Tensor
+  std::optional<ModuleFile> loss_module = {};  ///< forward(image_embeddings, text_embeddings) -> Tensor; none: InfoNCE
+  double temperature = 0.1;                    ///< of symmetric InfoNCE
+  ModuleLimits limits = {};
 };
 
-/// What the plugin eigenveil-torch.so offers. libtorch is in that plugin alone: it loads hundreds of libraries, and
-/// most commands need none.
-class TorchPlugin {
- public:
-  virtual ~TorchPlugin() = default;
-  /// Calls `method` of the module if it has one of that name, otherwise forward.
-  virtual Result<std::unique_ptr<TorchEncoder>> encoder(const std::string& path, const std::string& method) const = 0;
-  virtual Result<std::unique_ptr<TorchTrainee>> trainee(const TorchTraineeOptions& options) const = 0;
-};
-
-/// Loads the plugin beside the program, once. A build without libtorch says so.
-Result<const TorchPlugin*> torch_plugin();
+Result<std::unique_ptr<TorchTrainee>> torch_trainee(const TorchTraineeOptions& options);
 
 }  // namespace eigenveil

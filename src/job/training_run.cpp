@@ -1,0 +1,170 @@
+#include "training_run.hpp"
+
+#include <fmt/format.h>
+
+#include "eigenveil/privacy/noisy_vector.hpp"
+
+namespace eigenveil {
+namespace {
+
+// What must be the same when a run is resumed.
+nlohmann::json identity_json(const ClipTrainJob& job, const std::map<std::string, std::string>& files,
+                             Eigen::Index parameters) {
+  nlohmann::json identity = training_options_json(job);
+  identity.update({{"parameters", parameters},
+                   {"epsilon", job.privacy.epsilon.value()},
+                   {"delta", job.privacy.delta.value()},
+                   {"accounting", job.privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
+                   {"insecure-seed", job.run.insecure_seed ? fmt::to_string(*job.run.insecure_seed) : "none"}});
+  for (const auto& [name, hash] : files) identity[name + " file"] = hash;
+  return identity;
+}
+
+// In words, and before the ledger is asked, which would take another fact for a second run on the same charge.
+Status same_identity(const nlohmann::json& now, const nlohmann::json& then, const std::string& folder) {
+  for (const auto& [key, value] : now.items()) {
+    if (then.contains(key) && then[key] == value) continue;
+    if (key.ends_with(" file"))
+      return usage_error(fmt::format(
+          "--resume: the {} is not the one that the run in {} began with: its contents have changed, or it is "
+          "another file. Give the one it began with, or begin a new run",
+          key, folder));
+    return usage_error(
+        fmt::format("--resume: {} is {}, but the run in {} began with {}; give the options it began with", key,
+                    value.dump(), folder, then.value(key, nlohmann::json()).dump()));
+  }
+  return {};
+}
+
+Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
+  const auto rate = SampleRate::of(job.sample_rate);
+  if (!rate) return rate.error();
+  const PrivacyPlan shape{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{*rate, 1}, job.steps}}};
+  return certify(shape, NoisyVector::sensitivity(), job.privacy);
+}
+
+std::string new_id() {
+  auto random = SecureRandom::from_kernel();
+  const std::uint64_t high = random.next(), low = random.next();
+  return fmt::format("{:016x}{:016x}", high, low);
+}
+
+std::string key_of(const std::string& id) { return fmt::format("clip train {}", id); }
+
+// A run that began before, as the ledger knows it.
+struct Earlier {
+  RunFolder folder;
+  WorkRecord record;
+};
+
+Result<Earlier> find_earlier(const ClipTrainJob& job, const nlohmann::json& identity) {
+  auto folder = RunFolder::reopen(job.checkpoint);
+  if (!folder) return folder.error();
+  const auto& run = folder->run();
+  if (!run.contains("id") || !run["id"].is_string() || !run.contains("options") || !run["options"].is_object())
+    return bad_input(fmt::format("{}/run.json: is damaged; begin a new run in another folder", job.checkpoint));
+  EIGENVEIL_TRY(same_identity(identity, run["options"], job.checkpoint));
+  auto ledger = ledger_of(job.privacy);
+  if (!ledger) return ledger.error();
+  auto record = ledger->find_work(key_of(run["id"]));
+  if (!record) return record.error();
+  if (!*record)
+    return usage_error(
+        fmt::format("--resume: the ledger knows nothing of the run in {}: it was charged to another ledger, or never. "
+                    "Name its ledger with --ledger, or begin a new run",
+                    job.checkpoint));
+  return Earlier{*std::move(folder), **std::move(record)};
+}
+
+}  // namespace
+
+Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
+  return Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
+}
+
+nlohmann::json training_options_json(const ClipTrainJob& job) {
+  return {{"sample_rate", job.sample_rate},
+          {"steps", job.steps},
+          {"clip", job.clip},
+          {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+          {"lr", job.lr},
+          {"temperature", job.temperature}};
+}
+
+Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<std::string, std::string>& files,
+                                      const Vector& parameters, Observer& observer) {
+  const auto identity = identity_json(job, files, parameters.size());
+  std::optional<Earlier> earlier;
+  if (job.resume) {
+    auto found = find_earlier(job, identity);
+    if (!found) return found.error();
+    earlier.emplace(*std::move(found));
+  }
+  auto certified = earlier ? Result(CertifiedPlan{earlier->record.plan, 0}) : new_plan(job);
+  if (!certified) return certified.error();
+  if (earlier) {
+    const auto epsilon = epsilon_of(certified->plan.events, job.privacy.delta, job.privacy.accounting);
+    if (!epsilon) return epsilon.error();
+    certified->epsilon = *epsilon;
+  }
+  EIGENVEIL_TRY(NoisyVector::check(job.clip, static_cast<std::size_t>(parameters.size()), job.steps));
+
+  std::optional<RunFolder> folder;
+  std::string id = new_id();
+  if (earlier) {
+    folder.emplace(std::move(earlier->folder));
+    id = folder->run()["id"];
+  } else if (!job.checkpoint.empty()) {
+    auto begun = RunFolder::begin(job.checkpoint, {{"id", id}, {"options", identity}});
+    if (!begun) return begun.error();
+    folder.emplace(*std::move(begun));
+  }
+  WorkFacts facts;
+  facts.pinned["options"] = identity.dump();
+  auto charged = charge_work(*std::move(certified), job.privacy, job.run, job.data, key_of(id), facts, observer);
+  if (!charged) {
+    if (!earlier && folder) folder->discard();
+    return charged.error();
+  }
+  TrainingRun run(*std::move(charged), std::move(folder), {parameters, {}});
+  // Before its first checkpoint nothing of a run was ever on disk: it begins anew.
+  if (const auto& record = run.charge_.work->record(); earlier && record.step > 0) {
+    auto state = run.folder_->load(record.head);
+    if (!state) return state.error();
+    run.state_ = *std::move(state);
+  }
+  return run;
+}
+
+SecureRandom TrainingRun::take_random(const ClipTrainJob& job) {
+  if (!job.run.insecure_seed) return std::move(charge_.random);
+  return SecureRandom::insecure(*job.run.insecure_seed + static_cast<std::uint64_t>(steps()));  // not as before
+}
+
+Status TrainingRun::checkpoint() {
+  if (!folder_) return {};
+  const auto key = folder_->save(state_);
+  if (!key) return key.error();
+  return charge_.work->advance(charge_.work->record().step + 1, *key);
+}
+
+Error TrainingRun::stop(const ClipTrainJob& job, const Error& why) {
+  const Status ended = charge_.work->close(WorkState::kEnded);
+  std::string kept = "No --checkpoint was given, so nothing is kept.";
+  if (folder_) {
+    const Status saved = folder_->keep(state_);
+    kept = saved && ended ? fmt::format(
+                                "The state after step {} is in {}/state.npz; that the run stopped there "
+                                "depends on the data in a way that no noise covers.",
+                                steps(), job.checkpoint)
+                          : (saved ? ended : saved).error().message;
+  }
+  const std::string spent = charge_.dataset.empty()
+                                ? "No ledger was charged."
+                                : fmt::format("The whole plan stays charged to '{}': epsilon {:.6g} at delta {:g}.",
+                                              charge_.dataset, charge_.certified_epsilon, job.privacy.delta.value());
+  return {why.code, fmt::format("step {} of {}: {}. The run has stopped. {} {}", steps() + 1, job.steps, why.message,
+                                spent, kept)};
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,34 @@
+#include "eigenveil/query/gradient_oracle.hpp"
+
+#include "eigenveil/privacy/poisson_sample.hpp"
+
+namespace eigenveil {
+
+Result<GradientOracle> GradientOracle::make(Reservation& reservation, std::size_t rows, std::size_t entries,
+                                            double clip, SecureRandom random, const std::string& label,
+                                            long long answered) {
+  if (reservation.plan().adjacency != Adjacency::kAddRemoveOne)
+    return internal_error("Poisson samples are accounted for add-remove-one neighbours alone");
+  EIGENVEIL_TRY(NoisyVector::check(clip, entries, 1));
+  GradientOracle oracle(reservation, rows, entries, clip, std::move(random));
+  for (long long i = 0; i < answered; ++i)
+    if (const auto passed = oracle.meter_.poisson(label); !passed) return passed.error();
+  return oracle;
+}
+
+Result<Released<Matrix>> GradientOracle::ask(const std::string& label, const Function& vector) {
+  const auto noise = meter_.poisson(label);
+  if (!noise) return noise.error();
+  if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
+  answering_ = true;
+  const auto sample = PoissonSample::of(noise->q);
+  if (!sample) return sample.error();
+  sample->draw(rows_, random_, chosen_);
+  const std::uint64_t seed = random_.next();
+  const auto v = chosen_.empty() ? Result(std::vector<double>(entries_)) : vector(chosen_, seed);
+  if (!v) return v.error();
+  if (v->size() != entries_) return internal_error("a gradient has another length than the parameters");
+  return NoisyVector::release(*v, clip_, noise->sigma, random_);
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,128 @@
+#include "graph_check.hpp"
+
+#include <fmt/format.h>
+#include <torch/csrc/jit/ir/alias_analysis.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/passes/lower_tuples.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "operators.hpp"
+
+namespace eigenveil {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+void for_each_node(Block* block, const std::function<void(Node*)>& visit) {
+  for (Node* node : block->nodes()) {
+    visit(node);
+    for (Block* inner : node->blocks()) for_each_node(inner, visit);
+  }
+}
+
+bool calls(const std::shared_ptr<Graph>& graph) {
+  bool found = false;
+  for_each_node(graph->block(), [&](Node* node) {
+    found = found || node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
+  });
+  return found;
+}
+
+// Everything that is called, in one graph. A round goes one call deeper; TorchScript has no recursion.
+std::shared_ptr<Graph> whole_graph(const torch::jit::Method& method) {
+  constexpr int kDeepest = 200;
+  auto graph = method.graph()->copy();
+  for (int round = 0; round < kDeepest && calls(graph); ++round) torch::jit::Inline(*graph);
+  return graph;
+}
+
+// Tensors, lists, dictionaries, objects, and what may hold them
+bool can_be_written(const c10::TypePtr& type) {
+  constexpr c10::TypeKind kPlain[] = {
+      c10::TypeKind::IntType,     c10::TypeKind::FloatType,     c10::TypeKind::BoolType,
+      c10::TypeKind::StringType,  c10::TypeKind::NoneType,      c10::TypeKind::NumberType,
+      c10::TypeKind::ComplexType, c10::TypeKind::DeviceObjType, c10::TypeKind::FunctionType};
+  return std::find(std::begin(kPlain), std::end(kPlain), type->kind()) == std::end(kPlain);
+}
+
+// The alias analysis takes for granted that nobody writes to constants. As inputs of the graph they are watched.
+void make_constants_inputs(Graph& graph) {
+  std::vector<Node*> constants;
+  for_each_node(graph.block(), [&](Node* node) {
+    if (node->kind() == c10::prim::Constant && can_be_written(node->output()->type())) constants.push_back(node);
+  });
+  for (Node* node : constants) {
+    Value* input = graph.addInput();
+    input->setType(node->output()->type());
+    node->output()->replaceAllUsesWith(input);
+    node->destroy();
+  }
+}
+
+bool is_made_here(const Value* object) { return object->node()->kind() == c10::prim::CreateObject; }
+
+// Why an operator is not on the list, if it is one that people meet.
+const char* reason(std::string_view name) {
+  if (name == "prim::Print") return "prints";
+  if (name == "aten::save") return "writes files";
+  if (name == "aten::from_file") return "maps files";
+  if (name == "prim::PythonOp" || name == "prim::CallMethod" || name == "prim::CallFunction" ||
+      name == "prim::CallInterface")
+    return "calls what cannot be looked into";
+  if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::resize"))
+    return "gives memory that earlier rows may have written; take zeros instead";
+  if (name == "prim::fork" || name == "aten::wait" || name.starts_with("rpc::")) return "starts threads";
+  return "is not among those known to be functions of their inputs alone";
+}
+
+}  // namespace
+
+std::string impure_operator(const torch::jit::Method& method) {
+  std::string found;
+  const auto graph = whole_graph(method);
+  for_each_node(graph->block(), [&](Node* node) {
+    const std::string name = node->kind().toQualString();
+    if (found.empty() && !is_pure_operator(name))
+      found = fmt::format("calling {} uses the operator {}, which {}", method.name(), name, reason(name));
+  });
+  return found;
+}
+
+std::string lasting_write(const torch::jit::Method& method) {
+  const auto graph = whole_graph(method);
+  const std::size_t own_inputs = graph->inputs().size();
+  make_constants_inputs(*graph);
+  torch::jit::LowerSimpleTuples(graph);
+  torch::jit::ValueSet lasting{graph->inputs()[0]};  // the module itself
+  for (std::size_t i = own_inputs; i < graph->inputs().size(); ++i) lasting.insert(graph->inputs()[i]);
+  for_each_node(graph->block(), [&](Node* node) {
+    if (node->kind() == c10::prim::GetAttr && !is_made_here(node->input(0)))
+      lasting.insert(node->outputs().begin(), node->outputs().end());
+  });
+  const torch::jit::AliasDb aliases(graph);
+  bool norm = false;
+  for_each_node(graph->block(), [&](Node* node) {
+    norm = norm || node->kind() == c10::aten::batch_norm || node->kind() == c10::aten::instance_norm;
+  });
+  std::string found;
+  for_each_node(graph->block(), [&](Node* node) {
+    if (!found.empty() || !node->blocks().empty()) return;  // what is inside is visited by itself
+    const bool sets = node->kind() == c10::prim::SetAttr && !is_made_here(node->input(0));
+    const bool writes = node->kind() != c10::prim::SetAttr && aliases.writesToAlias(node, lasting);
+    if (!sets && !writes) return;
+    const std::string name = node->kind().toQualString();
+    found = fmt::format(
+        "calling {} changes the module itself, by the operator {}, so that a row could act on what comes after it{}",
+        method.name(), name,
+        norm ? ": use layer or group normalisation, or track_running_stats=False"
+             : "; let it change copies (clone) instead");
+  });
+  return found;
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,39 @@
+#include <torch/script.h>
+
+#include <sstream>
+
+#include "modules.hpp"
+
+namespace eigenveil {
+
+void Answer::add(const void* data, std::size_t count) {
+  if (count > capacity - bytes) throw TooLarge();
+  std::memcpy(to + bytes, data, count);
+  bytes += count;
+}
+
+torch::jit::Module load_module(const channel::Pieces::Piece& bytes) {
+  std::istringstream file(bytes.text());
+  try {
+    return torch::jit::load(file);
+  } catch (const c10::Error& error) {
+    throw Refusal("is no TorchScript module; write it with torch.jit.save (" +
+                  std::string(error.what_without_backtrace()).substr(0, 120) + ")");
+  } catch (const std::exception& error) {
+    throw Refusal("is no TorchScript module; write it with torch.jit.save (" +
+                  std::string(error.what()).substr(0, 120) + ")");
+  }
+}
+
+at::Tensor tensor_of(channel::Pieces& pieces, std::string& name) {
+  name = pieces.next().text();
+  const auto shape = pieces.next();
+  const std::vector<std::int64_t> sizes(reinterpret_cast<std::int64_t*>(shape.data),
+                                        reinterpret_cast<std::int64_t*>(shape.data + shape.bytes));
+  const bool whole = pieces.number<std::uint64_t>() != 0;
+  return at::from_blob(pieces.next().data, sizes, at::TensorOptions().dtype(whole ? at::kLong : at::kFloat));
+}
+
+bool is_tensor(const c10::TypePtr& type) { return type->isSubtypeOf(*c10::TensorType::get()); }
+
+}  // namespace eigenveil

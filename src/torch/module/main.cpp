@@ -1,0 +1,186 @@
+// eigenveil-module: runs a TorchScript module for the program, behind a wall. It is started afresh for every use, takes
+// requests through one socket and numbers through one piece of memory, and computes each answer in a fork of its own.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <omp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string_view>
+
+#include "lockdown.hpp"
+#include "modules.hpp"
+
+namespace eigenveil {
+namespace {
+
+using channel::Ask;
+using channel::Outcome;
+using channel::Reply;
+using channel::Request;
+
+Reply reply_of(Outcome outcome, std::string_view text = {}) {
+  Reply reply{outcome, 0, 0, {}};
+  if (text.size() > sizeof reply.text) text = text.substr(text.size() - sizeof reply.text);  // the reason comes last
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  reply.text_size = static_cast<std::uint32_t>(text.size());
+  std::copy(text.begin(), text.end(), reply.text);
+  return reply;
+}
+
+// What `body` answers, or what it threw.
+Reply guarded(Answer& answer, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Refusal& refusal) {
+    return reply_of(Outcome::kRefused, refusal.what());
+  } catch (const NotFinite&) {
+    return reply_of(Outcome::kNotFinite);
+  } catch (const TooLarge&) {
+    return reply_of(Outcome::kTooLarge);
+  } catch (const c10::Error& error) {
+    return reply_of(Outcome::kFailed, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    return reply_of(Outcome::kFailed, error.what());
+  }
+  Reply reply = reply_of(Outcome::kDone);
+  reply.bytes = answer.bytes;
+  return reply;
+}
+
+class Memory {
+ public:
+  explicit Memory(std::size_t size)
+      : size_(size), data_(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, channel::kMemory, 0)) {
+    if (data_ == MAP_FAILED) _exit(1);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { munmap(data_, size_); }
+  channel::Pieces body() const { return channel::Pieces(static_cast<char*>(data_)); }
+  Answer answer(const Request& request) const {
+    return {static_cast<char*>(data_) + request.answer, size_ - request.answer};
+  }
+
+ private:
+  std::size_t size_;
+  void* data_;
+};
+
+Reply open_module(const Request& request, std::unique_ptr<Opened>& opened) {
+  const Memory memory(request.size);
+  Answer answer = memory.answer(request);
+  return guarded(answer, [&] {
+    opened =
+        request.ask == Ask::kOpenEncoder ? open_encoder(memory.body(), answer) : open_trainee(memory.body(), answer);
+  });
+}
+
+struct Fork {
+  pid_t process;
+  int replies;
+};
+
+Fork start_fork(const Request& request, Opened& opened, Part part) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
+  const pid_t process = fork();
+  if (process < 0) _exit(1);
+  if (process > 0) {
+    close(ends[1]);
+    return {process, ends[0]};
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const Memory memory(request.size);
+  Answer answer = memory.answer(request);
+  const Reply reply = guarded(answer, [&] { opened.work(request, memory.body(), part, answer); });
+  _exit(write(ends[1], &reply, sizeof reply) == sizeof reply ? 0 : 1);
+}
+
+// Waits for the fork to answer or die. Should the program go away first, this process ends, and its forks with it.
+Reply reply_from(const Fork& fork) {
+  pollfd both[2] = {{fork.replies, POLLIN, 0}, {channel::kSocket, POLLIN, 0}};
+  while (poll(both, 2, -1) <= 0) {
+  }
+  if (both[0].revents == 0) _exit(1);
+  Reply reply{};
+  if (read(fork.replies, &reply, sizeof reply) != sizeof reply) reply = reply_of(Outcome::kDied);
+  close(fork.replies);
+  waitpid(fork.process, nullptr, 0);
+  return reply;
+}
+
+// In this process, so that forks find everything in place: symbols, kernels, memory. On made-up rows, and on one
+// thread, since forks could not use others.
+Reply rehearse(Request request, Opened& opened) {
+  request.threads = 1;
+  const Memory memory(request.size);
+  Answer answer = memory.answer(request);
+  return guarded(answer, [&] { opened.work(request, memory.body(), {0, 1}, answer); });
+}
+
+Reply work(const Request& request, Opened& opened) {
+  const std::uint32_t forks = request.ask == Ask::kEncode ? request.threads : 1;
+  std::vector<Fork> started;
+  for (std::uint32_t i = 0; i < forks; ++i) started.push_back(start_fork(request, opened, {i, forks}));
+  Reply all = reply_of(Outcome::kDone);
+  for (const Fork& fork : started) {
+    const Reply one = reply_from(fork);
+    const std::uint64_t bytes = std::max(all.bytes, one.bytes);
+    if (all.outcome == Outcome::kDone) all = one;
+    all.bytes = bytes;
+  }
+  return all;
+}
+
+void serve() {
+  std::unique_ptr<Opened> opened;
+  for (Request request{}; read(channel::kSocket, &request, sizeof request) == sizeof request;) {
+    const bool opens = request.ask == Ask::kOpenEncoder || request.ask == Ask::kOpenTrainee;
+    if (!opens && !opened) return;
+    const Reply reply = opens             ? open_module(request, opened)
+                        : request.made_up ? rehearse(request, *opened)
+                                          : work(request, *opened);
+    if (write(channel::kSocket, &reply, sizeof reply) != sizeof reply) return;
+  }
+}
+
+// Torch looks at the machine once, in files that are out of reach afterwards. Nothing here starts a thread: forks could
+// not use it.
+void warm_up() {
+  at::internal::lazy_init_num_threads();
+  omp_set_num_threads(1);                       // at::set_num_threads would start a pool that nothing here uses
+  torch::jit::setGraphExecutorOptimize(false);  // an optimiser learns from what it has seen
+  at::manual_seed(1);
+  const at::Tensor some = at::ones({2, 2});
+  static_cast<void>(at::matmul(some, some));
+}
+
+}  // namespace
+}  // namespace eigenveil
+
+int main(int count, char** words) {
+  if (count != 3 || std::string_view(words[1]) != EIGENVEIL_VERSION) return 2;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the thread that started it, whatever it is doing
+  eigenveil::warm_up();
+  if (const char* refused = eigenveil::lock_down(std::strtoull(words[2], nullptr, 10)); refused != nullptr) {
+    const eigenveil::channel::Reply reply = eigenveil::reply_of(eigenveil::channel::Outcome::kRefused, refused);
+    return write(eigenveil::channel::kSocket, &reply, sizeof reply) == sizeof reply ? 3 : 1;
+  }
+  const eigenveil::channel::Reply ready = eigenveil::reply_of(eigenveil::channel::Outcome::kDone);
+  if (write(eigenveil::channel::kSocket, &ready, sizeof ready) != sizeof ready) return 1;
+  eigenveil::serve();
+  _exit(0);
+}

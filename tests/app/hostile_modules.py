@@ -1,0 +1,205 @@
+"""TorchScript modules that try what a module must not be able to do, and how to write them."""
+from typing import Dict, List, Tuple
+
+import torch
+from torch import Tensor, nn
+
+MEMORY = torch.zeros(8, 4)  # what a traced module takes for a constant
+
+
+class Queue(nn.Module):
+    """Keeps the first image of each batch in a constant of its graph, as a traced MoCo queue does."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, images, tokens):
+        kept = MEMORY.index_copy_(0, torch.tensor([0]), images[:1])
+        return images * self.w + kept.sum(), tokens * self.w
+
+
+class View(Queue):
+    """The same behind a chain of views."""
+
+    def forward(self, images, tokens):
+        kept = MEMORY.narrow(0, 1, 2)[0].unsqueeze(0).mul_(0.9).add_(images[:1])
+        return images * self.w + kept.sum(), tokens * self.w
+
+
+class Average(nn.Module):
+    """An exponential moving average of its rows, in a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        self.mean.mul_(0.9).add_(images.mean(0), alpha=0.1)
+        return images * self.w + self.mean, tokens * self.w
+
+
+class Attribute(Average):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        self.mean = images.mean(0)
+        return images * self.w, tokens * self.w
+
+
+class Diary(nn.Module):
+    """Appends its rows to a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.rows: List[Tensor] = [torch.zeros(4)]
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        self.rows.append(images[0])
+        return images * self.w, tokens * self.w
+
+
+class Hidden(nn.Module):
+    """Writes through an alias that comes out of a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        held = [images, self.mean.unsqueeze(0)]
+        for one in held:
+            one.add_(images[:1])
+        return images * self.w, tokens * self.w
+
+
+class Submodule(nn.Module):
+    """The write is in a module below, in a branch of a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.below = nn.ModuleList([Average()])
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        for one in self.below:
+            for _ in range(2):
+                if images.sum() > 0:
+                    images, tokens = one(images, tokens)
+        return images * self.w, tokens * self.w
+
+
+class Normalised(nn.Module):
+    def __init__(self, track: bool = True):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4, track_running_stats=track)
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        return (self.norm(images) if images.size(0) > 1 else images * self.norm.weight), tokens.float()
+
+
+class Printer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        print("row", images[0])
+        return images * self.w, tokens * self.w
+
+
+class Saver(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        torch.save(images, "stolen.pt")
+        return images * self.w, tokens * self.w
+
+
+class Mapper(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        kept = torch.from_file("stolen.bin", shared=True, size=4).copy_(images[0])
+        return images * self.w + 0 * kept, tokens * self.w
+
+
+class Reader(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        return images * self.w + torch.from_file("/etc/passwd", size=4).sum(), tokens * self.w
+
+
+class Old(Printer):
+    """Reads memory that nobody has written since the last batch."""
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        return images * self.w + torch.empty(4), tokens * self.w
+
+
+class Thread(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        return torch.jit.wait(torch.jit.fork(torch.mul, images, self.w)), tokens * self.w
+
+
+class Seeder(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        torch.manual_seed(int(images.sum()))
+        return images * self.w + torch.rand(4), tokens * self.w
+
+
+class Telltale(Printer):
+    """Its error holds the rows; on made-up ones, which are below 1, it does not fail."""
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        if bool((images > 5).any()):
+            raise RuntimeError("secret " + str(images.max()) + "\x1b[2J")
+        return images * self.w, tokens * self.w
+
+
+class Talker(Printer):
+    """Fails at once, with escapes."""
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        raise RuntimeError("forged\x1b[2J\nline " + str(images * self.w))
+
+
+class Endless(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        x = images.sum()
+        while bool(x < 1e30):
+            x = x * 1.0
+        return images * self.w, tokens * self.w
+
+
+class Glutton(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        x = torch.ones(20000, 1000, 1000)
+        return images * self.w + x.sum(), tokens * self.w
+
+
+class Misshapen(Printer):
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        return images[:, :2] * self.w[:2], tokens.flatten() * 1.0
+
+
+# module, and what the refusal says
+REFUSED = [(Average, "changes the module itself, by the operator aten::mul_"),
+           (Attribute, "changes the module itself, by the operator prim::SetAttr"),
+           (Diary, "changes the module itself, by the operator aten::append"),
+           (Hidden, "changes the module itself, by the operator aten::add_"),
+           (Submodule, "changes the module itself, by the operator aten::mul_"),
+           (Normalised, "use layer or group normalisation, or track_running_stats=False"),
+           (Printer, "uses the operator prim::Print, which prints"),
+           (Saver, "uses the operator aten::save, which writes files"),
+           (Mapper, "uses the operator aten::from_file, which maps files"),
+           (Reader, "uses the operator aten::from_file, which maps files"),
+           (Old, "uses the operator aten::empty, which gives memory that earlier rows may have written"),
+           (Thread, "uses the operator prim::fork, which starts threads"),
+           (Seeder, "uses the operator aten::manual_seed"),
+           (Talker, "on a batch of 1 made-up pairs"),
+           (Misshapen, "forward gives embeddings of shapes")]
+
+
+def script(module, path):
+    torch.jit.script(module).save(path)
+
+
+def trace(module, path):
+    torch.jit.trace(module, (torch.rand(3, 4), torch.rand(3, 4)), check_trace=False).save(path)
