@@ -47,7 +47,8 @@ BoundedRows bounded(const Table& table) {
   MemorySource source(table.values);
   BoundingOptions options{.bound = *RowBound::of(kRadius)};
   options.class_column = kColumns;
-  return *BoundedRows::read(source, ColumnMap::identity({"a", "b", "c", "d"}), options);
+  return *BoundedRows::read(
+      source, *ColumnMap::from_schema(test::numeric_schema({"a", "b", "c", "d"}, 5), Centering::kNone), options);
 }
 
 RowOptions row_options() {
