@@ -192,7 +192,7 @@ class Faults(FederationTest):
                     manifest = self.manifest()
                     self.assertIn("spare rounds", [e["label"] for e in manifest["events"]])
                     events = [flag for e in manifest["events"]
-                              for flag in ("--event", f"gaussian:mu={e['mu']!r},count={e.get('count', 1)}")]
+                              for flag in ("--event", f"{e['mechanism']},count={e['count']}")]
                     cost = self.run_json("account", *events, "--delta", manifest["delta"])
                     self.assertAlmostEqual(cost["epsilon"], manifest["certified_epsilon"], places=6)
                     self.assertIn("alone", manifest["guarantee"])
