@@ -403,18 +403,6 @@ TEST(HostileSizes, WhatIsLargerThanTheSiteAllowsIsRefusedBeforeItIsComputed) {
   }
 }
 
-TEST(HostileSizes, MemoryIsCountedBeforeItIsTaken) {
-  StudyLab lab;
-  lab.configs[0].memory = 40000;
-  lab.plan("search", Kind::SEARCH);
-  ASSERT_TRUE(lab.begin().ok());
-  auto ask = lab.ask("search");
-  for (int i = 0; i < 500; ++i) ask.mutable_search()->add_grid(10 + i);
-  const auto refused = lab.send(0, ask);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("memory"));
-}
-
 // ---- anything at all
 
 /// Asks, proposals, orders, sets and numbers at random. Whatever is answered is the exact sum with the planned noise,
