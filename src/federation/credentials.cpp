@@ -1,5 +1,6 @@
 #include "credentials.hpp"
 
+#include <grpc/support/log.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_certificate_verifier.h>
 #include <grpcpp/security/tls_credentials_options.h>
@@ -28,7 +29,13 @@ class Doorkeeper final : public tls::ExternalCertificateVerifier {
   Welcome welcome_;
 };
 
+// gRPC writes to the terminal by itself, with words of the other side in it.
+void keep_grpc_quiet() {
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
 void fill(tls::TlsCredentialsOptions& options, const Identity& own, Doorkeeper::Welcome welcome) {
+  keep_grpc_quiet();
   options.set_certificate_provider(std::make_shared<tls::StaticDataCertificateProvider>(
       own.authority, std::vector<tls::IdentityKeyCertPair>{{own.key, own.certificate}}));
   options.watch_root_certs();

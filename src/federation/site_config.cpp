@@ -182,6 +182,9 @@ Status read_rows_section(Section& root, const std::string& path, SiteConfig& con
   auto read = read_schema(near(path, schema));
   if (!read) return read.error();
   config.schema = *std::move(read);
+  config.source.header = config.schema.header;
+  config.source.delimiter = config.schema.delimiter;
+  config.source.fields = config.schema.fields;
   config.data = near(path, config.data);
   return read_columns(root, path, config);
 }

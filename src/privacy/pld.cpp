@@ -261,11 +261,22 @@ bool symmetric(const std::vector<Source>& sources) {
 /// The worse of a value that may be NaN and another: NaN counts as the worst.
 double worse(double a, double b, double worst) { return std::isnan(a) || std::isnan(b) ? worst : std::max(a, b); }
 
+/// Noise a thousand times smaller than what it hides: no grid is fine enough, and every bound would say "infinite".
+bool hardly_noisy(const std::vector<Source>& sources) {
+  constexpr double kMostLoss = 1000;
+  return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+    const auto* gaussian = std::get_if<GaussianEvent>(&source.mechanism);
+    const auto* sampled = std::get_if<PoissonGaussianEvent>(&source.mechanism);
+    return (gaussian != nullptr && gaussian->mu > kMostLoss) || (sampled != nullptr && sampled->sigma < 1 / kMostLoss);
+  });
+}
+
 }  // namespace
 
 double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   const auto sources = merge(events);
   if (sources.empty()) return 0;
+  if (hardly_noisy(sources)) return kInfinite;
   double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
   if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
   return std::min(epsilon, largest_loss(sources));
@@ -274,6 +285,7 @@ double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {
   const auto sources = merge(events);
   if (sources.empty() || epsilon >= largest_loss(sources)) return -kInfinite;
+  if (hardly_noisy(sources)) return 0;
   double log_delta = worse(-kInfinite, log_delta_one_way(sources, Direction::kRemove, epsilon), 0);
   if (!symmetric(sources)) log_delta = worse(log_delta, log_delta_one_way(sources, Direction::kAdd, epsilon), 0);
   return std::min(log_delta, 0.0);

@@ -32,8 +32,10 @@ class Certificates(FederationTest):
         make_parties(self.folder / "other", ["north"])
         return self.folder / "other"
 
-    def test_a_coordinator_under_another_name_is_unknown(self):
-        self.unreachable("carries the name", coordinator_certificate="south")
+    def test_a_site_cannot_pose_as_the_coordinator(self):
+        coordinator = self.coordinator(sites=["north"], certificate="south")
+        self.assertEqual(coordinator.wait(), BAD_INPUT, coordinator.text())
+        self.assertIn("is the certificate of a site, not of a coordinator", coordinator.text())
 
     def test_another_authority_for_the_site(self):
         other = self.other_authority()
@@ -41,7 +43,7 @@ class Certificates(FederationTest):
 
     def test_a_sites_certificate_of_another_authority(self):
         other = self.other_authority()
-        self.unreachable("refused our certificate", tls={"certificate": other / "north.crt", "key": other / "north.key"})
+        self.unreachable("this site itself is missing or has another key", tls={"certificate": other / "north.crt", "key": other / "north.key"})
 
     def test_an_expired_certificate(self):
         self.pins = make_parties(self.folder / "short", self.names, coordinator_validity=["--valid-seconds", 1])
@@ -192,7 +194,7 @@ class Faults(FederationTest):
                     manifest = self.manifest()
                     self.assertIn("spare rounds", [e["label"] for e in manifest["events"]])
                     events = [flag for e in manifest["events"]
-                              for flag in ("--event", f"gaussian:mu={e['mu']!r},count={e.get('count', 1)}")]
+                              for flag in ("--event", f"{e['mechanism']},count={e['count']}")]
                     cost = self.run_json("account", *events, "--delta", manifest["delta"])
                     self.assertAlmostEqual(cost["epsilon"], manifest["certified_epsilon"], places=6)
                     self.assertIn("alone", manifest["guarantee"])

@@ -70,7 +70,7 @@ class Account(AppTest):
                 if command[0] == "account":
                     budget = budget[:2] if words.endswith("1000") else budget[2:]
                 if command[0] == "plan":
-                    budget += ["--rows", 100, "--columns", 4]
+                    budget += ["--rows", 100, "--columns", 4, "--components", 1]
                 with self.subTest(command=command[:2], budget=budget):
                     done = self.run_program(*command, *budget, expect=USAGE)
                     self.assertIn(words, " ".join(done.stderr.split()))

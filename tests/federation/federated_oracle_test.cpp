@@ -129,8 +129,16 @@ PrivateSum exact(const SumQuery& query, const BoundedRows& rows) {
 }
 
 Matrix as_matrix(const PrivateSum& sum) {
-  SecureRandom random = SecureRandom::insecure(1);
-  return GaussianMechanism::release(sum, Mu(0x1p55), random)->value();
+  const auto rows = static_cast<Eigen::Index>(sum.rows), columns = static_cast<Eigen::Index>(sum.columns);
+  const bool packed = sum.layout == PrivateSum::Layout::kSymmetric;
+  Matrix matrix(rows, columns);
+  std::size_t next = 0;
+  for (Eigen::Index j = 0; j < columns; ++j)
+    for (Eigen::Index i = packed ? j : 0; i < rows; ++i) {
+      matrix(i, j) = static_cast<double>(sum.values[next++]) * sum.unit;
+      if (packed) matrix(j, i) = matrix(i, j);
+    }
+  return matrix;
 }
 
 class Sites : public ::testing::TestWithParam<std::tuple<std::size_t, Aggregation>> {

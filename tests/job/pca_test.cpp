@@ -133,7 +133,7 @@ TEST_F(PcaRun, RefusedBudgetChargesAndWritesNothing) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kBudgetRefused);
   EXPECT_TRUE(reservations().empty());
-  EXPECT_EQ(files(), 2U) << "data and ledger only";
+  EXPECT_EQ(files(), 4U) << "data, and the ledger with its key and anchor only";
 }
 
 TEST_F(PcaRun, BudgetIsSpentOnce) {
@@ -180,7 +180,7 @@ TEST_F(PcaRun, ABadRowIsFoundBeforeTheCharge) {
   EXPECT_NE(outcome.error().message.find("'c'"), std::string::npos) << outcome.error().message;
   EXPECT_NE(outcome.error().message.find("data.csv"), std::string::npos) << outcome.error().message;
   EXPECT_TRUE(reservations().empty());
-  EXPECT_EQ(files(), 2U);
+  EXPECT_EQ(files(), 4U);
 }
 
 TEST_F(PcaRun, TheManifestHidesTheNumberOfRowsUnderAddRemoveOne) {

@@ -135,9 +135,9 @@ class HostileManifest : public testing::Test {
 
   void use_pairs(const Model& model) {
     Observer silent;
-    tell(embed_clip(model, {.x = folder_.file("vectors.csv")}, folder_.file("e.npy"), {.threads = 1}, silent));
-    tell(embed_clip(model, {.captions = folder_.file("texts.txt")}, folder_.file("e.npy"), {.threads = 1}, silent));
-    tell(evaluate_clip(model, {.images = folder_.file("pixels.csv"), .labels = folder_.file("labels.csv")}, false,
+    tell(embed_clip(model, {}, {.x = folder_.file("vectors.csv")}, folder_.file("e.npy"), {.threads = 1}, silent));
+    tell(embed_clip(model, {}, {.captions = folder_.file("texts.txt")}, folder_.file("e.npy"), {.threads = 1}, silent));
+    tell(evaluate_clip(model, {}, {.images = folder_.file("pixels.csv"), .labels = folder_.file("labels.csv")}, false,
                        {.threads = 1}, silent));
   }
 

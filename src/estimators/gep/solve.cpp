@@ -71,11 +71,13 @@ std::vector<std::string> notes_of(const Ridged& ridged, bool given) {
   if (!(ridged.ridge > 0)) return notes;
   if (given)
     notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge));
-  else
+  else if (ridged.edge > 0)
     notes.push_back(
         fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
                     "alone moves eigenvalues by up to {:.3g}.",
                     ridged.ridge, ridged.smallest, ridged.edge));
+  else  // B is known without noise
+    notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge));
   return notes;
 }
 
