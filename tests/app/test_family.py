@@ -1,4 +1,5 @@
 """The PCA family, covariance and the planner, as a user runs them."""
+import json
 import unittest
 
 import numpy as np
@@ -106,7 +107,8 @@ class Family(AppTest):
         self.assertIn("drawn from a model", self.run_program("ledger", "show", "model").stdout)
         released = self.run_json(*command[:-4], "--dataset", "model")  # sigma^2 and lambda from a pilot
         self.assertEqual(released["guarantee_kind"], "model")
-        assumed = released["assumed_sensitivity"]
+        manifest = json.loads(bytes(np.load(self.path("model.npz"))["manifest.json"]))
+        assumed = manifest["assumed_sensitivity"]
         self.assertEqual((assumed["failure_probability"], assumed["confidence"], assumed["data_sets"]), (0.01, 0.95, 473))
         self.assertTrue(0 < assumed["projector"] < 1 and assumed["sum"] > 0)
         self.assertEqual([e["label"] for e in released["events"]], ["pilot", "projector", "eigenvalues"])
