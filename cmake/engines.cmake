@@ -11,11 +11,11 @@ endif()
 
 set(wire_dir ${CMAKE_BINARY_DIR}/wire)
 file(MAKE_DIRECTORY ${wire_dir})
-set(wire_files wire.pb.cc wire.pb.h wire.grpc.pb.cc wire.grpc.pb.h ranks.pb.cc ranks.pb.h)
+set(wire_files wire.pb.cc wire.pb.h wire.grpc.pb.cc wire.grpc.pb.h version1.pb.cc version1.pb.h version1.grpc.pb.cc version1.grpc.pb.h ranks.pb.cc ranks.pb.h)
 list(TRANSFORM wire_files PREPEND ${wire_dir}/)
-add_custom_command(OUTPUT ${wire_files} DEPENDS src/wire/wire.proto src/wire/ranks.proto
+add_custom_command(OUTPUT ${wire_files} DEPENDS src/wire/wire.proto src/wire/version1.proto src/wire/ranks.proto
   COMMAND protobuf::protoc --cpp_out=${wire_dir} --grpc_out=${wire_dir}
-          --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> -I ${PROJECT_SOURCE_DIR}/src/wire wire.proto ranks.proto)
+          --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> -I ${PROJECT_SOURCE_DIR}/src/wire wire.proto version1.proto ranks.proto)
 # Generated code is held to no warnings of ours.
 add_library(eigenveil_wire STATIC ${wire_files})
 set_target_properties(eigenveil_wire PROPERTIES UNITY_BUILD OFF)

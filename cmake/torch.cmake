@@ -15,7 +15,7 @@ set_target_properties(eigenveil_module PROPERTIES OUTPUT_NAME eigenveil-module
                                                   RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 target_include_directories(eigenveil_module SYSTEM PRIVATE ${TORCH_INCLUDE_DIR})
 target_compile_definitions(eigenveil_module PRIVATE EIGENVEIL_VERSION="${PROJECT_VERSION}")
-target_compile_options(eigenveil_module PRIVATE -O1)  # its work is done in libtorch, whose headers compile slowly
+target_compile_options(eigenveil_module PRIVATE -ffp-contract=off -O1)  # its work is done in libtorch, whose headers compile slowly
 target_link_libraries(eigenveil_module PRIVATE eigenveil_warnings ${TORCH_CPU_LIBRARY} ${TORCH_C10_LIBRARY} fmt::fmt
                                                nlohmann_json::nlohmann_json OpenMP::OpenMP_CXX PkgConfig::SECCOMP)
 install(TARGETS eigenveil_module RUNTIME DESTINATION lib/eigenveil)  # where src/torch/process.cpp looks

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -23,6 +25,11 @@ Result<std::pair<double, double>> total(const AccountFlags& flags, const std::ve
     if (!delta) return delta.error();
     const auto epsilon = epsilon_of(events, *delta, accounting);
     if (!epsilon) return epsilon.error();
+    if (std::isinf(*epsilon))
+      return usage_error(fmt::format(
+          "these answers together have an epsilon above 1000 at delta {:g}, where nothing is promised; list fewer of "
+          "them, or such with more noise",
+          *flags.delta));
     return std::pair(*epsilon, *flags.delta);
   }
   const auto epsilon = Epsilon::of(*flags.epsilon);
@@ -45,10 +52,9 @@ int run(const AccountFlags& flags) {
   if (flags.json) {
     nlohmann::json object = {
         {"epsilon", epsilon}, {"delta", delta}, {"accounting", flags.accounting}, {"events", flags.events}};
-    fmt::print("{}\n", object.dump());
+    say_json(object);
   } else {
-    fmt::print("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon,
-               delta);
+    tell("All of these answers together are ({:.6g}, {:.6g})-differentially private (rounded up).\n", epsilon, delta);
   }
   return 0;
 }

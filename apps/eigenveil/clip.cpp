@@ -112,25 +112,26 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
 int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags& output) {
   const auto& manifest = outcome.model.manifest;
   if (output.diagnostics)
-    fmt::print(stderr, "diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
-               outcome.diagnostics.rows, outcome.diagnostics.clipped);
+    complain("diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
+             outcome.diagnostics.rows, outcome.diagnostics.clipped);
   for (const std::string& note : outcome.notes)
-    if (output.diagnostics) fmt::print(stderr, "diagnostics (not private: do not share): {}\n", note);
+    if (output.diagnostics) complain("diagnostics (not private: do not share): {}\n", note);
   if (output.json) {
     nlohmann::json object = {{"model", job.out}};
     for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
                             "warnings", "rows", "noisy_rows", "events", "options", "classes"})
       if (manifest.contains(key)) object[key] = manifest[key];
     if (!job.report.empty()) object["report"] = job.report;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  fmt::print("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
-             manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
-             manifest["guarantee"].get<std::string>());
-  for (const auto& warning : manifest["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
-  fmt::print("Model:  {}\n", job.out);
-  if (!job.report.empty()) fmt::print("Report: {}\n", job.report);
+  say_stamp(outcome.model);
+  tell("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
+       manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
+       manifest["guarantee"].get<std::string>());
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", job.out);
+  if (!job.report.empty()) tell("Report: {}\n", job.report);
   return 0;
 }
 
@@ -267,15 +268,15 @@ int run_clip_eval(const ClipEvalFlags& flags) {
       object["image_to_text"][fmt::format("recall@{}", kDepths[k])] = metrics->image_to_text[k];
       object["text_to_image"][fmt::format("recall@{}", kDepths[k])] = metrics->text_to_image[k];
     }
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
   if (metrics->accuracy)
-    fmt::print("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
+    tell("Zero-shot accuracy on {} pairs: {:.2f}%\n", with_commas(metrics->pairs), 100 * *metrics->accuracy);
   for (std::size_t k = 0; k < metrics->image_to_text.size(); ++k)
-    fmt::print("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k],
-               100 * metrics->image_to_text[k], 100 * metrics->text_to_image[k]);
-  fmt::print("These figures describe the pairs they were computed on: they are NOT private. The model is.\n");
+    tell("Recall@{:<2}  image to text {:6.2f}%   text to image {:6.2f}%\n", kDepths[k], 100 * metrics->image_to_text[k],
+         100 * metrics->text_to_image[k]);
+  tell("These figures describe the pairs they were computed on: they are NOT private. {}\n", privacy_in_words(*model));
   return 0;
 }
 
@@ -313,10 +314,10 @@ int run_clip_embed(const ClipEmbedFlags& flags) {
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}}).dump());
+    say_json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}});
   else
-    fmt::print("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. The model is.\n",
-               with_commas(*rows), flags.out);
+    tell("Wrote {} embeddings to {}.\nThey describe single rows: they are NOT private. {}\n", with_commas(*rows),
+         flags.out, privacy_in_words(*model));
   return 0;
 }
 

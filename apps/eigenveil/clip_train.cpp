@@ -34,14 +34,14 @@ int run_clip_train(const ClipTrainFlags& flags) {
   if (flags.json) {
     nlohmann::json object = *manifest;
     object["module"] = job.out;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  fmt::print("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
-             with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
-             (*manifest)["guarantee"].get<std::string>());
-  for (const auto& warning : (*manifest)["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
-  fmt::print("Module: {}\n", job.out);
+  tell("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
+       with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
+       (*manifest)["guarantee"].get<std::string>());
+  for (const auto& warning : (*manifest)["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Module: {}\n", job.out);
   return 0;
 }
 

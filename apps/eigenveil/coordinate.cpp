@@ -18,6 +18,12 @@ void FederationFlags::add_to(CLI::App& app) {
       ->allow_extra_args(false)
       ->required()
       ->group("Sites");
+  app.add_option("--peers", peers, "TOML file with the keys of the sites, as each site told: north = \"4f0c...\"")
+      ->required()
+      ->group("Sites");
+  app.add_option("--purpose", purpose, "Why, in a sentence for the people at the sites")->group("Sites");
+  app.add_option("--unit", unit, "What one row stands for: patient, customer")->capture_default_str()->group("Sites");
+  app.add_option("--valid-days", valid_days, "How long sites may be asked")->capture_default_str()->group("Sites");
   app.add_option("--journal", journal,
                  "Folder for what sites answered; the same folder continues a study after a crash")
       ->required()
@@ -35,15 +41,18 @@ void FederationFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"local", "secure"}))
       ->capture_default_str()
       ->group("Sites");
-  app.add_option("--tolerate", tolerate,
-                 "secure: how many sites may be curious or missing; each makes the noise larger")
+  app.add_option("--colluders", colluders,
+                 "secure: how many sites may tell others what they know; each makes the noise larger")
+      ->capture_default_str()
+      ->group("Sites");
+  app.add_option("--lost", lost, "secure: how many sites may be missing; each makes the noise larger")
       ->capture_default_str()
       ->group("Sites");
   app.add_option("--spare-rounds", spare_rounds,
                  "secure: rounds that can be asked again when a site is lost; each is a share of the budget")
       ->capture_default_str()
       ->group("Sites");
-  app.add_option("--min-sites", min_sites, "Go on with so many sites; default: all (secure: all but --tolerate)")
+  app.add_option("--min-sites", min_sites, "Go on with so many sites; default: all (secure: all but --lost)")
       ->group("Sites");
   app.add_option("--patience", patience, "Seconds that a site may take to accept or to answer")
       ->capture_default_str()
@@ -52,20 +61,27 @@ void FederationFlags::add_to(CLI::App& app) {
 
 Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   federation::CoordinatorOptions options;
-  auto identity = federation::Identity::read(authority, certificate, key);
+  auto identity = federation::Identity::read(federation::Role::kCoordinator, authority, certificate, key);
   if (!identity) return identity.error();
   options.identity = *std::move(identity);
+  auto pins = federation::read_pins(peers);
+  if (!pins) return pins.error();
+  options.peers = *std::move(pins);
   options.listen = listen;
   options.sites = sites;
   options.aggregation = aggregation == "secure" ? federation::Aggregation::kSecure : federation::Aggregation::kLocal;
-  options.tolerate = tolerate;
+  options.colluders = colluders;
+  options.lost = lost;
+  options.purpose = purpose;
+  options.unit = unit;
+  options.valid_days = valid_days;
   options.spare_rounds = spare_rounds;
   options.min_sites = min_sites;
   options.patience_seconds = patience;
   options.journal = journal;
   options.estimator = estimator == "lda" ? "fda" : estimator;
   options.say = [](const std::string& line) {
-    fmt::print(stderr, "{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
+    complain("{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
   };
   return federation::federated_engine(std::move(options));
 }
@@ -75,7 +91,8 @@ std::vector<Command> coordinate_commands(CLI::App& program) {
   app->require_subcommand(1);
   app->footer(
       "\nExample:\n  eigenveil coordinate pca --schema schema.toml --components 5 --epsilon 1 --delta 1e-6 \\\n"
-      "      --sites north,south --journal study --authority ca.crt --certificate coordinator.crt --key "
+      "      --sites north,south --peers peers.toml --journal study --authority ca.crt --certificate coordinator.crt "
+      "--key "
       "coordinator.key\n"
       "Columns and bounds are named here (--schema, or --columns and --range) and checked by each site against its "
       "own.\nThe tutorial is docs/federation.md.");

@@ -32,8 +32,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   job.rows.row_bound = *RowBound::of(20);
   job.privacy.ledger = folder + "/ledger.db";
   if (!output.quiet)
-    fmt::print(
-        stderr,
+    complain(
         "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
         "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 10 --epsilon 1 "
         "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",

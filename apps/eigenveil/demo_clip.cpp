@@ -56,8 +56,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   const auto jobs = demo_clip_jobs(flags, train);
   if (!jobs) return fail(jobs.error());
   if (!flags.quiet)
-    fmt::print(
-        stderr,
+    complain(
         "Private zero-shot classifiers of Fashion-MNIST from prompted class names, delta = 1/120000. One by "
         "hand:\n  eigenveil clip fit --images {} \\\n      --labels {} --class-names {} --epsilon 1 --delta auto\n\n",
         train.images, train.labels, train.class_names);
@@ -74,14 +73,14 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   }();
   if (!done) return fail(done.error());
   if (flags.json) {
-    fmt::print("{}\n", nlohmann::json({{"zero_shot", results}, {"test_pairs", "public"}}).dump());
+    say_json({{"zero_shot", results}, {"test_pairs", "public"}});
     return 0;
   }
-  fmt::print("\nepsilon   zero-shot accuracy on 10,000 public test images\n");
+  tell("\nepsilon   zero-shot accuracy on 10,000 public test images\n");
   for (const auto& result : results)
-    fmt::print("{:7g}   {:.2f}%\n", result["epsilon"].get<double>(), 100 * result["accuracy"].get<double>());
-  fmt::print("\nEach row is a release of its own; together they cost more: eigenveil ledger list --ledger {}\n",
-             jobs->front().privacy.ledger);
+    tell("{:7g}   {:.2f}%\n", result["epsilon"].get<double>(), 100 * result["accuracy"].get<double>());
+  tell("\nEach row is a release of its own; together they cost more: eigenveil ledger list --ledger {}\n",
+       jobs->front().privacy.ledger);
   return 0;
 }
 

@@ -87,6 +87,33 @@ Status split_by_class(const std::string& folder) {
   return {};
 }
 
+const federation::Validity kDay{.until = 24 * 3600};
+
+// Each party makes its own key; here they all live in one folder.
+Status make_party(const std::string& folder, const std::string& name, federation::Role role) {
+  const auto key = federation::make_request(folder + "/" + name, {name, role});
+  if (!key) return key.error();
+  std::ifstream in(folder + "/" + name + ".csr");
+  const auto party = federation::sign_request(folder + "/ca", {std::istreambuf_iterator<char>(in), {}}, role, kDay);
+  return party ? Status() : Status(party.error());
+}
+
+Result<federation::Identity> identity_of(const std::string& folder, const std::string& name, federation::Role role) {
+  return federation::Identity::read(role, folder + "/ca/ca.crt", fmt::format("{}/ca/{}.crt", folder, name),
+                                    fmt::format("{}/{}.key", folder, name));
+}
+
+// What the parties told each other about their keys.
+Result<federation::Pins> keys_of_sites(const std::string& folder) {
+  federation::Pins pins;
+  for (const std::string name : kNames) {
+    const auto identity = identity_of(folder, name, federation::Role::kSite);
+    if (!identity) return identity.error();
+    pins[name] = identity->party.key_hash;
+  }
+  return pins;
+}
+
 Status prepare(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code failure;
@@ -98,10 +125,13 @@ Status prepare(const std::string& folder) {
   std::ofstream(marker) << "made by eigenveil demo federation\n";
   if (failure) return usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message()));
   EIGENVEIL_TRY(split_by_class(folder));
-  EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", 1));
-  EIGENVEIL_TRY(federation::issue_certificate(folder + "/ca", "coordinator", {}, 1));
+  std::ofstream schema(folder + "/schema.toml");
+  for (std::size_t i = 1; i <= kPixels; ++i)
+    schema << fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = 0\nupper = 255\n", i);
+  EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", kDay));
+  EIGENVEIL_TRY(make_party(folder, "coordinator", federation::Role::kCoordinator));
   for (const std::string name : kNames) {
-    EIGENVEIL_TRY(federation::issue_certificate(folder + "/ca", name, {}, 1));
+    EIGENVEIL_TRY(make_party(folder, name, federation::Role::kSite));
     auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name));
     if (!ledger) return ledger.error();
     EIGENVEIL_TRY(ledger->create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}, .unit = "image"}));
@@ -109,13 +139,16 @@ Status prepare(const std::string& folder) {
   return {};
 }
 
-void write_config(const std::string& folder, const std::string& name, int port) {
-  std::ofstream(fmt::format("{}/{}.toml", folder, name)) << fmt::format(
-      "coordinator = \"127.0.0.1:{}\"\ncoordinator_name = \"coordinator\"\ndata = \"{}.idx\"\n"
-      "ledger = \"{}.db\"\ndataset = \"images\"\nstate = \"state-{}\"\n\n[tls]\n"
-      "authority = \"ca/ca.crt\"\ncertificate = \"ca/{}.crt\"\nkey = \"ca/{}.key\"\n\n[policy]\n"
-      "estimators = [\"pca\"]\nmost_epsilon = 1\n",
-      port, name, name, name, name, name);
+void write_config(const std::string& folder, const std::string& name, int port, const std::string& coordinator_key,
+                  const federation::Pins& peers) {
+  std::ofstream out(fmt::format("{}/{}.toml", folder, name));
+  out << fmt::format(
+      "coordinator = \"127.0.0.1:{0}\"\ncoordinator_name = \"coordinator\"\ncoordinator_key = \"{1}\"\n"
+      "data = \"{2}.idx\"\nschema = \"schema.toml\"\nledger = \"{2}.db\"\ndataset = \"images\"\n"
+      "state = \"state-{2}\"\n\n[tls]\nauthority = \"ca/ca.crt\"\ncertificate = \"ca/{2}.crt\"\nkey = \"{2}.key\"\n\n"
+      "[policy]\nestimators = [\"pca\"]\nmost_epsilon = 1\n\n[peers]\n",
+      port, coordinator_key, name);
+  for (const auto& [peer, pin] : peers) out << fmt::format("{} = \"{}\"\n", peer, pin);
 }
 
 PcaJob job_for(const std::string& folder, const std::string& name) {
@@ -126,7 +159,8 @@ PcaJob job_for(const std::string& folder, const std::string& name) {
              .report_options = {ReportOptions::ImageShape{28, 28}}};
   job.out = fmt::format("{}/{}.npz", folder, name);
   job.report = fmt::format("{}/{}.html", folder, name);
-  job.rows.ranges = {"0:255"};
+  job.rows.schema = folder + "/schema.toml";
+  job.rows.missing = MissingPolicy::kZeroRow;
   job.rows.center = Center::kPrivate;
   job.rows.row_bound = *RowBound::of(20);
   return job;
@@ -136,9 +170,11 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
                              bool quiet) {
   std::vector<std::unique_ptr<SiteProcess>> sites;
   federation::CoordinatorOptions options;
-  const std::string ca = folder + "/ca/";
-  auto identity = federation::Identity::read(ca + "ca.crt", ca + "coordinator.crt", ca + "coordinator.key");
+  auto identity = identity_of(folder, "coordinator", federation::Role::kCoordinator);
   if (!identity) return identity.error();
+  auto peers = keys_of_sites(folder);
+  if (!peers) return peers.error();
+  options.peers = *peers;
   options.identity = *std::move(identity);
   options.listen = "127.0.0.1:0";
   options.sites = {std::begin(kNames), std::end(kNames)};
@@ -150,7 +186,7 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
     const std::size_t at = line.find("port ");
     if (at == std::string::npos || !sites.empty()) return;
     for (const std::string site : kNames) {
-      write_config(folder, site, std::atoi(line.c_str() + at + 5));
+      write_config(folder, site, std::atoi(line.c_str() + at + 5), options.identity.party.key_hash, options.peers);
       sites.push_back(std::make_unique<SiteProcess>(fmt::format("{}/{}.toml", folder, site),
                                                     fmt::format("{}/{}.log", folder, site)));
     }
@@ -158,7 +194,6 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
   auto engine = federation::federated_engine(options);
   if (!engine) return engine.error();
   PcaJob job = job_for(folder, name);
-  job.rows.source.columns = {fmt::format("1-{}", kPixels)};
   job.run.engine = *std::move(engine);
   Terminal terminal(quiet);
   auto outcome = run_pca(job, terminal);
@@ -173,37 +208,34 @@ Result<double> captured(const Model& model, const Matrix& covariance) {
 }
 
 Result<Matrix> covariance_of(const std::string& images) {
-  RowOptions rows;
-  rows.data = images;
-  rows.ranges = {"0:255"};
-  Observer silent;
-  auto bounded = bound_rows(rows, {}, 0, silent);
-  if (!bounded) return bounded.error();
-  constexpr double kHardlyAnyNoise = 0x1p50;
-  const PrivacyPlan plan(Adjacency::kReplaceOne,
-                         {{"sum", GaussianEvent{kHardlyAnyNoise}}, {"gram", GaussianEvent{kHardlyAnyNoise}}});
-  const auto n = static_cast<double>(bounded->rows());
-  LocalOracle oracle(*std::move(bounded), reserve_without_ledger(plan), SecureRandom::from_kernel());
-  const auto sum = oracle.ask("sum", ClassSums{1});
-  if (!sum) return sum.error();
-  const auto gram = oracle.ask("gram", Gram{});
-  if (!gram) return gram.error();
-  const Vector mean = sum->value().col(0) / n;
-  return Matrix(gram->value() / n - mean * mean.transpose());
+  auto source = open_source(images, {});
+  if (!source) return source.error();
+  Vector sum = Vector::Zero(kPixels);
+  Matrix gram = Matrix::Zero(kPixels, kPixels);
+  double n = 0;
+  for (RawBatch batch;;) {
+    EIGENVEIL_TRY((*source)->next(batch, 4096));
+    if (batch.rows == 0) break;
+    const Eigen::Map<const RowMajorMatrix> rows(batch.values.data(), static_cast<Eigen::Index>(batch.rows), kPixels);
+    sum += rows.colwise().sum().transpose();
+    gram.noalias() += rows.transpose() * rows;
+    n += static_cast<double>(batch.rows);
+  }
+  return Matrix(gram / n - (sum / n) * (sum / n).transpose());
 }
 
 void show_sites(const std::string& folder) {
   for (const std::string name : kNames) {
     std::ifstream log(fmt::format("{}/{}.log", folder, name));
-    fmt::print("Site '{}'\n", name);
+    tell("Site '{}'\n", name);
     for (std::string line; std::getline(log, line);)
-      if (line.starts_with("  Answer") || line.starts_with("  Costs") || line.starts_with("Answered") ||
-          line.find("finished") != std::string::npos)
-        fmt::print("  {}\n", line.substr(line.find_first_not_of(' ')));
+      if (line.starts_with("  Asks") || line.starts_with("  Alone") || line.starts_with("  Costs") ||
+          line.starts_with("Answered") || line.find("finished") != std::string::npos)
+        tell("  {}\n", line.substr(line.find_first_not_of(' ')));
     if (auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name)))
       if (const auto status = ledger->show("images"))
-        fmt::print("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
-                   status->budget.limit->epsilon.value(), status->reservations.size());
+        tell("  its ledger: epsilon {:.3g} of {:g} spent after {} studies\n", status->spent_epsilon,
+             status->budget.limit->epsilon.value(), status->reservations.size());
   }
 }
 
@@ -213,10 +245,10 @@ int run_demo(const std::string& folder, bool quiet) {
     return fail(
         bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
   if (!quiet)
-    fmt::print(stderr,
-               "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
-               "coordinator, who "
-               "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
+    complain(
+        "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
+        "coordinator, who "
+        "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
   if (const auto ready = prepare(folder); !ready) return fail(ready.error());
   const auto covariance = covariance_of(images);
   if (!covariance) return fail(covariance.error());
@@ -231,9 +263,9 @@ int run_demo(const std::string& folder, bool quiet) {
     const auto outcome = run_study(folder, aggregation, name, quiet);
     if (!outcome) return fail(outcome.error());
     lines.push_back({what, *captured(outcome->model, *covariance)});
-    fmt::print("{}\n", what);
+    tell("{}\n", what);
     show_sites(folder);
-    fmt::print("\n");
+    tell("\n");
   }
   PcaJob central = job_for(folder, "central");
   central.rows.data = images;
@@ -247,9 +279,9 @@ int run_demo(const std::string& folder, bool quiet) {
   const auto exact = top_eigenpairs(*covariance, 10);
   if (!exact) return fail(exact.error());
   lines.push_back({"without privacy", exact->values.sum() / covariance->trace()});
-  fmt::print("Share of the variance that 10 released components capture:\n");
-  for (const Line& line : lines) fmt::print("  {:<50} {:.4f}\n", line.what, line.share);
-  fmt::print("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
+  tell("Share of the variance that 10 released components capture:\n");
+  for (const Line& line : lines) tell("  {:<50} {:.4f}\n", line.what, line.share);
+  tell("\nModels, reports, ledgers, certificates and what each site printed: {}/\n", folder);
   return 0;
 }
 

@@ -18,9 +18,8 @@ int run(GenerateOptions options, const std::string& population, bool quiet) {
     done = generate(options, terminal);
   }
   if (!done) return fail(done.error());
-  fmt::print("Wrote {} rows of {} columns to {}.\n", with_commas(options.rows), with_commas(options.columns),
-             options.out);
-  if (!options.truth.empty()) fmt::print("Wrote what is true of them to {}.\n", options.truth);
+  tell("Wrote {} rows of {} columns to {}.\n", with_commas(options.rows), with_commas(options.columns), options.out);
+  if (!options.truth.empty()) tell("Wrote what is true of them to {}.\n", options.truth);
   return 0;
 }
 

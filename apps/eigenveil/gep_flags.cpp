@@ -34,18 +34,19 @@ void show_fit_words(const Model& model, const std::string& out, const std::strin
   const Matrix* correlations = model.array("correlations");
   const Matrix& values = correlations != nullptr ? *correlations : *model.array("eigenvalues");
   const std::string kind = manifest["model"];
-  fmt::print("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
-             values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
-             manifest["method"].get<std::string>());
-  fmt::print("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
-  fmt::print("   #  {}\n", correlations != nullptr ? "correlation" : "eigenvalue");
-  for (Eigen::Index i = 0; i < values.size(); ++i) fmt::print("{:4d}  {:10.4g}\n", i + 1, values(i, 0));
+  say_stamp(model);
+  tell("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
+       values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
+       manifest["method"].get<std::string>());
+  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
+  tell("   #  {}\n", correlations != nullptr ? "correlation" : "eigenvalue");
+  for (Eigen::Index i = 0; i < values.size(); ++i) tell("{:4d}  {:10.4g}\n", i + 1, values(i, 0));
   if (manifest.contains("noise_edge"))
-    fmt::print("  Noise alone would give values up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
-  fmt::print("  Ridge on B: {:.4g}.\n\n", manifest["ridge"].get<double>());
-  for (const auto& warning : manifest["warnings"]) fmt::print("Note. {}\n\n", warning.get<std::string>());
-  fmt::print("Model:  {}\n", out);
-  if (!report.empty()) fmt::print("Report: {}\n", report);
+    tell("  Noise alone would give values up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
+  tell("  Ridge on B: {:.4g}.\n\n", manifest["ridge"].get<double>());
+  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  tell("Model:  {}\n", out);
+  if (!report.empty()) tell("Report: {}\n", report);
 }
 
 void show_fit_json(const Model& model, const std::string& out, const std::string& report) {
@@ -59,7 +60,7 @@ void show_fit_json(const Model& model, const std::string& out, const std::string
     if (const Matrix* values = model.array(name))
       object[name] = std::vector<double>(values->data(), values->data() + values->size());
   if (!report.empty()) object["report"] = report;
-  fmt::print("{}\n", object.dump());
+  say_json(object);
 }
 
 }  // namespace
@@ -149,10 +150,10 @@ Result<FitJob> FitFlags::job() const {
 
 int show_fit(const FitOutcome& outcome, const std::string& out, const std::string& report, const OutputFlags& output) {
   if (output.diagnostics)
-    fmt::print(stderr,
-               "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "
-               "zero\n",
-               outcome.diagnostics.rows, outcome.diagnostics.clipped, outcome.diagnostics.zeroed);
+    complain(
+        "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "
+        "zero\n",
+        outcome.diagnostics.rows, outcome.diagnostics.clipped, outcome.diagnostics.zeroed);
   if (output.json)
     show_fit_json(outcome.model, out, report);
   else

@@ -60,19 +60,17 @@ nlohmann::json to_json(const DatasetStatus& status) {
 
 void show_words(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
-  fmt::print("{}\n", budget.name);
+  tell("{}\n", budget.name);
   if (budget.limit)
-    fmt::print("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
-               budget.limit->delta.value(), name(budget.adjacency), budget.unit);
+    tell("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
+         budget.limit->delta.value(), name(budget.adjacency), budget.unit);
   else
-    fmt::print("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency),
-               budget.unit);
-  if (budget.allow_model_based)
-    fmt::print("  allows     guarantees that hold only if the rows are drawn from a model\n");
-  fmt::print("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
-  fmt::print("  remaining  {}\n", status.remaining);
+    tell("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+  if (budget.allow_model_based) tell("  allows     guarantees that hold only if the rows are drawn from a model\n");
+  tell("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
+  tell("  remaining  {}\n", status.remaining);
   if (status.frozen)
-    fmt::print(
+    tell(
         "  FROZEN     this ledger is an older copy: say what was spent since, with accept-restore NAME --spent "
         "EPSILON\n");
 }
@@ -101,14 +99,11 @@ int create(const LedgerFlags& flags) {
   for (const std::string& file : flags.data)
     if (const auto bound = ledger->bind_file(flags.name, file); !bound) return fail(bound.error());
   if (flags.json)
-    fmt::print(
-        "{}\n",
-        nlohmann::json(
-            {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}})
-            .dump());
+    say_json(
+        {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}});
   else
-    fmt::print("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon,
-               flags.delta, flags.adjacency);
+    tell("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
+         flags.adjacency);
   return 0;
 }
 
@@ -120,11 +115,10 @@ int list(const LedgerFlags& flags) {
   if (flags.json) {
     nlohmann::json object = {{"datasets", nlohmann::json::array()}};
     for (const DatasetStatus& status : *statuses) object["datasets"].push_back(to_json(status));
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  if (statuses->empty())
-    fmt::print("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
+  if (statuses->empty()) tell("No data sets yet. Make one with: eigenveil ledger create NAME --epsilon E --delta D\n");
   for (const DatasetStatus& status : *statuses) show_words(status);
   return 0;
 }
@@ -135,16 +129,16 @@ int show(const LedgerFlags& flags) {
   const auto status = ledger->show(flags.name);
   if (!status) return fail(status.error());
   if (flags.json) {
-    fmt::print("{}\n", to_json(*status).dump());
+    say_json(to_json(*status));
     return 0;
   }
   show_words(*status);
-  fmt::print("  held by    {}\n", status->filter);
+  tell("  held by    {}\n", status->filter);
   for (const ReservationRecord& record : status->reservations) {
-    fmt::print("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
-    for (const PrivacyEvent& event : record.plan.events) fmt::print("       {}: {}\n", event.label, to_text(event));
+    tell("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
+    for (const PrivacyEvent& event : record.plan.events) tell("       {}: {}\n", event.label, to_text(event));
   }
-  for (const WorkRecord& work : status->works) fmt::print("  {}: {}\n", work.key, work_in_words(work));
+  for (const WorkRecord& work : status->works) tell("  {}: {}\n", work.key, work_in_words(work));
   return 0;
 }
 
@@ -159,10 +153,9 @@ int accept_restore(const LedgerFlags& flags) {
   if (!ledger) return fail(ledger.error());
   if (const Status accepted = ledger->accept_restore(flags.name, spent); !accepted) return fail(accepted.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"spent", flags.spent}}).dump());
+    say_json({{"name", flags.name}, {"spent", flags.spent}});
   else
-    fmt::print("'{}' goes on, with epsilon {:g} recorded as spent since the copy was taken.\n", flags.name,
-               flags.spent);
+    tell("'{}' goes on, with epsilon {:g} recorded as spent since the copy was taken.\n", flags.name, flags.spent);
   return 0;
 }
 
@@ -174,9 +167,9 @@ int verify_rows(const LedgerFlags& flags) {
   const auto generation = ledger->generation();
   if (!generation) return fail(generation.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"rows", *rows}, {"generation", *generation}}).dump());
+    say_json({{"rows", *rows}, {"generation", *generation}});
   else
-    fmt::print("All {} rows match their checksums; generation {}.\n", *rows, *generation);
+    tell("All {} rows match their checksums; generation {}.\n", *rows, *generation);
   return 0;
 }
 
@@ -186,10 +179,10 @@ int release_unused(const LedgerFlags& flags) {
   const auto returned = ledger->release_unused(flags.name);
   if (!returned) return fail(returned.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json({{"name", flags.name}, {"returned", *returned}}).dump());
+    say_json({{"name", flags.name}, {"returned", *returned}});
   else
-    fmt::print("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned,
-               *returned == 1 ? "" : "s", flags.name);
+    tell("Gave back {} reservation{} of '{}' that never answered anything.\n", *returned, *returned == 1 ? "" : "s",
+         flags.name);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <new>
+#include <sstream>
 
 #include "options.hpp"
 #include "overwriting.hpp"
@@ -17,7 +18,7 @@ namespace {
 constexpr const char* kFooter = R"(
 Examples:
   eigenveil demo
-  eigenveil schema init patients.csv > patients.toml      # then fill in the public bounds
+  eigenveil schema init patients.csv --header yes > patients.toml      # then fill in the public bounds
   eigenveil ledger create patients --epsilon 2 --delta 1e-6
   eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
   eigenveil transform model.npz patients.csv --out scores.csv
@@ -33,7 +34,7 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   program.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("eigenveil: {}\nRun 'eigenveil --help', or 'eigenveil COMMAND --help', for what is possible.\n",
-                       error.what());
+                       shown(error.what()));
   });
 
   std::vector<Command> commands = {pca_command(program),       covariance_command(program), cca_command(program),
@@ -51,18 +52,23 @@ int run(int argc, char** argv) {
   commands.push_back(generate_command(program));
   for (Command& command : demo_commands(program)) commands.push_back(std::move(command));
   commands.push_back({program.add_subcommand("version", "Print the version"), [] {
-                        fmt::print("eigenveil {}\n", version());
+                        tell("eigenveil {}\n", version());
                         return 0;
                       }});
   commands.push_back({program.add_subcommand("help", "Print this help"), [&program] {
-                        fmt::print("{}", program.help());
+                        say_lines(program.help());
                         return 0;
                       }});
 
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? 0 : static_cast<int>(ErrorCode::kUsage);
+    std::ostringstream out;
+    std::ostringstream complaint;
+    const bool asked = program.exit(error, out, complaint) == 0;
+    say_lines(out.str());
+    write_error(shown(complaint.str(), true));
+    return asked ? 0 : static_cast<int>(ErrorCode::kUsage);
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
@@ -73,12 +79,13 @@ int run(int argc, char** argv) {
 }
 
 int guarded_run(int argc, char** argv) {
+  remember_command(argc, argv);
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "eigenveil: out of memory; lower --memory, or use fewer columns\n");
+    complain("eigenveil: out of memory; lower --memory, or use fewer columns\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "eigenveil: internal error: {}\n", error.what());
+    complain("eigenveil: internal error: {}\n", error.what());
   }
   return static_cast<int>(ErrorCode::kInternal);
 }

@@ -8,6 +8,8 @@
 #include "eigenveil/mpi/mpi.hpp"
 #endif
 
+#include "first_line.hpp"
+
 namespace eigenveil::app {
 namespace {
 
@@ -31,6 +33,11 @@ Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy
   if (!running) return running.error();
   auto reporting = output.report_options();
   if (!reporting) return reporting.error();
+  if (!reading->data.empty()) {
+    const auto facts = file_facts(*reading);
+    if (!facts) return facts.error();
+    EIGENVEIL_TRY(header_stated(reading->data, facts->source));
+  }
   return FitOptions{*std::move(reading), *std::move(spending), *std::move(running), *reporting};
 }
 
@@ -65,11 +72,18 @@ void SourceFlags::add_to(CLI::App& app) {
       ->allow_extra_args(false)
       ->group("Rows");
   if (elsewhere(app)) return;
-  app.add_option("--header", header, "Does a CSV file begin with column names? auto, yes or no")
-      ->check(CLI::IsMember({"auto", "yes", "no"}))
-      ->capture_default_str()
+  app.add_option("--header", header,
+                 "Does the first line of a CSV file hold column names? yes or no. Not needed with a schema whose names "
+                 "are in that line, or that says it")
+      ->check(CLI::IsMember({"yes", "no"}))
       ->group("Rows");
-  app.add_option("--delimiter", delimiter, "CSV delimiter, one character or 'tab'; found out by default")
+  app.add_option("--delimiter", delimiter,
+                 "CSV delimiter: comma (default), semicolon, tab, bar, space, or one character")
+      ->group("Rows");
+  app.add_option("--fields", fields,
+                 "How many fields a line of a CSV file without a header has, or values an image; default: those of the "
+                 "first of several, and all must agree")
+      ->check(CLI::PositiveNumber)
       ->group("Rows");
   app.add_option("--member", member, "Array inside an NPZ file, or data set inside an HDF5 file")->group("Rows");
 }
@@ -77,13 +91,15 @@ void SourceFlags::add_to(CLI::App& app) {
 Result<SourceOptions> SourceFlags::options() const {
   SourceOptions options;
   options.columns = columns;
-  options.header = header == "auto" ? Header::kAuto : header == "yes" ? Header::kYes : Header::kNo;
-  if (delimiter == "tab" || delimiter == "\\t")
-    options.delimiter = '\t';
-  else if (delimiter.size() > 1)
-    return usage_error(fmt::format("--delimiter must be one character or 'tab', but is '{}'", delimiter));
-  else if (!delimiter.empty())
-    options.delimiter = delimiter[0];
+  options.header = header.empty() ? HeaderRule::kUnstated : header == "yes" ? HeaderRule::kYes : HeaderRule::kNo;
+  if (!delimiter.empty()) {
+    const auto found = delimiter_from_name(delimiter);
+    if (!found)
+      return usage_error(fmt::format(
+          "--delimiter must be comma, semicolon, tab, bar, space or one character, but is '{}'", delimiter));
+    options.delimiter = *found;
+  }
+  options.fields = fields;
   options.member = member;
   return options;
 }
@@ -107,7 +123,8 @@ void RowFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"none", "range", "private"}))
       ->capture_default_str()
       ->group("Rows");
-  app.add_option("--missing", missing, "A row with a missing value: error, or count it as zero-row")
+  app.add_option("--missing", missing,
+                 "A row with a value that is missing or cannot be read: error, or count it as zero-row")
       ->check(CLI::IsMember({"error", "zero-row"}))
       ->capture_default_str()
       ->group("Rows");
@@ -200,12 +217,6 @@ void SpikedFlags::add_to(CLI::App& app) {
       ->group("Spiked model");
   app.add_option("--spike", spike, "model: lambda, the spikes' eigenvalue above sigma^2, if publicly known")
       ->group("Spiked model");
-  app.add_option("--c2", c2, "model: constant of the projector's sensitivity, which the paper leaves open")
-      ->capture_default_str()
-      ->group("Spiked model");
-  app.add_option("--c3", c3, "model: constant of the eigenvalues' sensitivity")
-      ->capture_default_str()
-      ->group("Spiked model");
 }
 
 Result<SpikedOptions> SpikedFlags::options() const {
@@ -219,8 +230,6 @@ Result<SpikedOptions> SpikedFlags::options() const {
   options.guarantee = guarantee == "model" ? Guarantee::kModel : Guarantee::kStrict;
   options.noise_variance = noise_variance;
   options.spike = spike;
-  options.c2 = c2;
-  options.c3 = c3;
   return options;
 }
 

@@ -24,8 +24,9 @@ struct Command {
 
 struct SourceFlags {
   std::vector<std::string> columns;
-  std::string header = "auto";
+  std::string header;
   std::string delimiter;
+  std::size_t fields = 0;
   std::string member;
   void add_to(CLI::App& app);
   Result<SourceOptions> options() const;
@@ -62,8 +63,6 @@ struct SpikedFlags {
   std::string guarantee = "strict";
   std::optional<double> noise_variance;
   std::optional<double> spike;
-  double c2 = SpikedOptions().c2;
-  double c3 = SpikedOptions().c3;
   void add_to(CLI::App& app);
   Result<SpikedOptions> options() const;
 };
@@ -82,12 +81,17 @@ struct FederationFlags {
   std::string estimator;
   std::vector<std::string> sites;
   std::string listen = "0.0.0.0:7443";
+  std::string peers;
+  std::string purpose;
+  std::string unit = "row";
+  double valid_days = 7;
   std::string journal;
   std::string authority = "ca.crt";
   std::string certificate = "coordinator.crt";
   std::string key = "coordinator.key";
   std::string aggregation = "local";
-  std::size_t tolerate = 0;
+  std::size_t colluders = 1;
+  std::size_t lost = 0;
   std::size_t spare_rounds = 0;
   std::size_t min_sites = 0;
   double patience = 600;
@@ -161,6 +165,9 @@ Command generate_command(CLI::App& program);
 std::vector<Command> demo_commands(CLI::App& program);
 Command demo_federation_command(CLI::App& demo);
 Command demo_clip_command(CLI::App& demo);
+
+/// Says NOT PRIVATE before anything else about a model that is not.
+void say_stamp(const Model& model);
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
 int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);

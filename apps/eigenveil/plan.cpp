@@ -104,15 +104,15 @@ void show_noise(const PlanLine& line) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {:.3g}", noise.label, noise.deviation);
   }
-  fmt::print("  {}\n    noise in an entry, over rows: {}\n", line.method, sums);
-  if (!searches.empty()) fmt::print("    noise of a search, in rows: {}\n", searches);
+  tell("  {}\n    noise in an entry, over rows: {}\n", line.method, sums);
+  if (!searches.empty()) tell("    noise of a search, in rows: {}\n", searches);
 }
 
 void show_words(const PlanRequest& request, const PlanReport& report) {
   const bool pca = request.task == PlanRequest::Task::kPca;
-  fmt::print("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
-             with_commas(request.model.rows), with_commas(static_cast<std::size_t>(request.model.spectrum.size())),
-             request.budget.epsilon.value(), request.budget.delta.value(), request.model.row_bound);
+  tell("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
+       with_commas(request.model.rows), with_commas(static_cast<std::size_t>(request.model.spectrum.size())),
+       request.budget.epsilon.value(), request.budget.delta.value(), request.model.row_bound);
   show_plan(report, request.target_error, pca ? "sin^2" : "rel. err.");
 }
 
@@ -133,10 +133,10 @@ int run(const PlanFlags& flags, PlanRequest::Task task) {
   if (flags.json) {
     nlohmann::json object = to_json(*request, *report);
     if (!flags.plot.empty()) object["plot"] = flags.plot;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
   } else {
     show_words(*request, *report);
-    if (!flags.plot.empty()) fmt::print("Plot:   {}\n", flags.plot);
+    if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   }
   return 0;
 }
@@ -171,19 +171,19 @@ void add_flags(CLI::App& app, PlanFlags& flags, PlanRequest::Task task) {
 
 void show_plan(const PlanReport& report, double target, const char* error_name) {
   const bool lost = report.lines.front().lost.has_value();
-  fmt::print("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", error_name, lost ? "var. lost" : "", "time",
-             "memory", fmt::format("rows for {:g}", target), fmt::format("eps for {:g}", target));
+  tell("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", error_name, lost ? "var. lost" : "", "time",
+       "memory", fmt::format("rows for {:g}", target), fmt::format("eps for {:g}", target));
   for (std::size_t i = 0; i < report.lines.size(); ++i) {
     const PlanLine& line = report.lines[i];
-    fmt::print("{} {:<34} {:>9.3g} {:>10} {:>8.2g}s {:>9} {:>14} {:>12}\n", i == report.best ? "*" : " ", line.method,
-               line.error, line.lost ? fmt::format("{:.1f}%", 100 * *line.lost) : "", line.seconds,
-               in_units(line.bytes), line.rows_needed ? with_commas(*line.rows_needed) : "out of reach",
-               line.epsilon_needed ? fmt::format("{:.3g}", *line.epsilon_needed) : "out of reach");
+    tell("{} {:<34} {:>9.3g} {:>10} {:>8.2g}s {:>9} {:>14} {:>12}\n", i == report.best ? "*" : " ", line.method,
+         line.error, line.lost ? fmt::format("{:.1f}%", 100 * *line.lost) : "", line.seconds, in_units(line.bytes),
+         line.rows_needed ? with_commas(*line.rows_needed) : "out of reach",
+         line.epsilon_needed ? fmt::format("{:.3g}", *line.epsilon_needed) : "out of reach");
   }
-  fmt::print("\n* the best forecast\n\nNoise:\n");
+  tell("\n* the best forecast\n\nNoise:\n");
   for (const PlanLine& line : report.lines) show_noise(line);
-  fmt::print("\n");
-  for (const std::string& warning : report.warnings) fmt::print("Note. {}\n\n", warning);
+  tell("\n");
+  for (const std::string& warning : report.warnings) tell("Note. {}\n\n", warning);
 }
 
 std::vector<Command> plan_commands(CLI::App& program) {

@@ -74,17 +74,17 @@ int run_clip_plan(const ClipPlanFlags& flags) {
   if (flags.json) {
     nlohmann::json object = to_json(*request, *report);
     if (!flags.plot.empty()) object["plot"] = flags.plot;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  fmt::print(
+  tell(
       "Forecast for {} pairs of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} (--sample-rate "
       "{:.3g}); "
       "nothing was spent.\n\n",
       with_commas(flags.rows), flags.x_columns, flags.y_columns, flags.epsilon, flags.delta, flags.batch,
       std::min(1.0, flags.batch / static_cast<double>(flags.rows)));
   show_plan(*report, flags.target, "sin^2");
-  if (!flags.plot.empty()) fmt::print("Plot:   {}\n", flags.plot);
+  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   return 0;
 }
 

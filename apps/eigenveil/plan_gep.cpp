@@ -73,14 +73,14 @@ int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
   if (flags.json) {
     nlohmann::json object = to_json(*request, *report);
     if (!flags.plot.empty()) object["plot"] = flags.plot;
-    fmt::print("{}\n", object.dump());
+    say_json(object);
     return 0;
   }
-  fmt::print("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
-             with_commas(request->model.rows), with_commas(request->model.columns), request->budget.epsilon.value(),
-             request->budget.delta.value(), request->model.row_bound);
+  tell("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
+       with_commas(request->model.rows), with_commas(request->model.columns), request->budget.epsilon.value(),
+       request->budget.delta.value(), request->model.row_bound);
   show_plan(*report, request->target_error, "sin^2");
-  if (!flags.plot.empty()) fmt::print("Plot:   {}\n", flags.plot);
+  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "eigenveil/data/schema.hpp"
 
-#include <fmt/format.h>
-
+#include "first_line.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -21,18 +20,19 @@ Command schema_command(CLI::App& program) {
   init->add_option("--out", flags->out, "File to write; default: standard output");
   flags->source.add_to(*init);
   return {init, [flags] {
-            const auto source = flags->source.options();
+            auto source = flags->source.options();
             if (!source) return fail(source.error());
+            if (const Status stated = state_header(flags->data, *source); !stated) return fail(stated.error());
             const auto text = schema_template(flags->data, *source);
             if (!text) return fail(text.error());
             if (flags->out.empty()) {
-              fmt::print("{}", *text);
+              say_lines(*text);
               return 0;
             }
             const Status written = write_text_file(flags->out, *text);
             if (!written) return fail(written.error());
-            fmt::print("Wrote {}. Fill in the bounds: they are published, so take them from public knowledge.\n",
-                       flags->out);
+            tell("Wrote {}. Fill in kinds and bounds: they are published, so take them from public knowledge.\n",
+                 flags->out);
             return 0;
           }};
 }

@@ -25,7 +25,7 @@ struct SiteFlags {
 
 // A line at a time, so that a log of it can be read.
 void say(const std::string& line) {
-  fmt::print("{}\n", line);
+  say_lines(line + "\n");
   std::fflush(stdout);
 }
 
@@ -57,7 +57,7 @@ int serve_site(const SiteFlags& flags) {
       say(words + "Approved by this site's policy.");
       return true;
     };
-  say(fmt::format("Site '{}': dialling {} ('{}').", config->identity.name, config->coordinator,
+  say(fmt::format("Site '{}': dialling {} ('{}').", config->identity.party.name, config->coordinator,
                   config->coordinator_name));
   Observer silent;
   const auto served = federation::serve(*config, options, silent);

@@ -1,11 +1,50 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
 
 #include "eigenveil/base/result.hpp"
 #include "eigenveil/job/observer.hpp"
 
 namespace eigenveil::app {
+
+/// A text as terminals may have it: names, paths, purposes and labels may come from anywhere, and hold escapes, line
+/// feeds and worse. One line, unless `lines` keeps line feeds.
+std::string shown(std::string_view text, bool lines = false);
+
+/// What a format of `tell` takes: numbers as they are, texts as `shown` makes them, and nothing else, so that no other
+/// way for a text to come in exists.
+template <class T>
+auto for_terminal(const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return shown(value);
+  } else {
+    static_assert(std::is_arithmetic_v<T>, "make a text or a number of it first");
+    return value;
+  }
+}
+
+void write_out(const std::string& text);
+void write_error(const std::string& text);
+
+/// Everything that the program says goes through here: `tell` on standard output, `complain` on standard error.
+template <class... Args>
+void tell(fmt::format_string<Args...> format, const Args&... args) {
+  const auto made = [&](const auto&... safe) { return fmt::vformat(format, fmt::make_format_args(safe...)); };
+  write_out(made(for_terminal(args)...));
+}
+template <class... Args>
+void complain(fmt::format_string<Args...> format, const Args&... args) {
+  const auto made = [&](const auto&... safe) { return fmt::vformat(format, fmt::make_format_args(safe...)); };
+  write_error(made(for_terminal(args)...));
+}
+/// Several lines of our own making.
+void say_lines(std::string_view text);
+/// One JSON object on one line, in ASCII.
+void say_json(const nlohmann::json& object);
 
 /// Shows steps and a progress bar on stderr, the bar only on a terminal; nothing at all when quiet.
 class Terminal final : public Observer {
@@ -26,6 +65,14 @@ class Terminal final : public Observer {
 
 /// Prints "eigenveil: ..." on stderr and returns the exit code of the error.
 int fail(const Error& error);
+
+/// Keeps the command line, to show it again with something added.
+void remember_command(int argc, char** argv);
+/// The command line as a shell takes it, followed by `added`.
+std::string command_with(std::string_view added);
+
+/// A person's answer to a question of yes or no; nothing if nobody sits there.
+std::optional<bool> ask_yes_or_no(std::string_view question);
 
 /// 60000 -> "60,000"
 std::string with_commas(std::size_t value);

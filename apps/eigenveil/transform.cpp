@@ -1,7 +1,6 @@
 #include "eigenveil/release/transform.hpp"
 
-#include <fmt/format.h>
-
+#include "first_line.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -18,11 +17,18 @@ struct TransformFlags {
   bool quiet = false;
 };
 
+/// What a model's named columns leave unstated about a file, a person has to say.
+Status check_header(const TransformFlags& flags, const Model& model, SourceOptions source) {
+  if (source.header == HeaderRule::kUnstated && source.columns.empty()) source.header = header_named_by_model(model);
+  return header_stated(flags.data, source);
+}
+
 int run(const TransformFlags& flags) {
   const auto source = flags.source.options();
   if (!source) return fail(source.error());
   const auto model = read_model(flags.model);
   if (!model) return fail(model.error());
+  if (const Status stated = check_header(flags, *model, *source); !stated) return fail(stated.error());
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
     terminal.step(flags.predict ? "predicting classes" : "projecting rows");
@@ -31,13 +37,14 @@ int run(const TransformFlags& flags) {
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
-    fmt::print("{}\n", nlohmann::json(
-                           {{flags.predict ? "predictions" : "scores", flags.out}, {"rows", *rows}, {"private", false}})
-                           .dump());
+    say_json({{flags.predict ? "predictions" : "scores", flags.out},
+              {"rows", *rows},
+              {"private", false},
+              {"model_private", is_private(*model)}});
   else
-    fmt::print("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. The model is.\n",
-               flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
-               flags.predict ? "Predictions" : "Scores");
+    tell("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. {4}\n",
+         flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
+         flags.predict ? "Predictions" : "Scores", privacy_in_words(*model));
   return 0;
 }
 

@@ -39,8 +39,7 @@ PcaFit run(const PcaProgram& program, const std::optional<Budget>& budget, const
       if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = HUGE_VAL;
       if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = HUGE_VAL;
     }
-  LocalOracle oracle(rows, reserve_without_ledger(noisy),
-                     SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
+  LocalOracle oracle(rows, reserve_without_ledger(noisy), SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
   return must(fit(program, used, oracle));
 }
 

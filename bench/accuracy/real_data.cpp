@@ -41,11 +41,12 @@ std::vector<DataSet> data_sets() {
   // are.
   DataSet dota{"Dota2", unpacked_dota(), {}, 5};
   dota.rows.source.columns = {"5-117"};
-  dota.rows.source.header = Header::kNo;
+  dota.rows.source.header = HeaderRule::kNo;
   dota.rows.ranges = {"-1:1"};
   dota.rows.row_bound = *RowBound::of(3.2);
   DataSet cover{"Covertype", (shared() / "covertype-93k.csv.gz").string(), {}, 5};
   cover.rows.source.columns = {"1-54"};
+  cover.rows.source.header = HeaderRule::kYes;
   cover.rows.ranges = {"0:1"};
   cover.rows.row_bound = *RowBound::of(4);
   for (DataSet* set : {&fashion, &dota, &cover}) {
@@ -69,9 +70,9 @@ Moments moments_of(const BoundedRows& rows, std::size_t k) {
   options.preparation.private_mean = true;
   const CovarianceProgram whole{PcaMethod::kGram, options.preparation};
   PrivacyPlan silent = *plan(whole, budget(1, 1e-6));
-  for (PrivacyEvent& event : silent.events) event.mechanism = GaussianEvent{HUGE_VAL};
+  for (PrivacyEvent& event : silent.events) event.mechanism = GaussianEvent{0x1p55};
   LocalOracle oracle(rows, reserve_without_ledger(silent), SecureRandom::insecure(1));
-  const auto exact = fit(whole, budget(1, 1e-6), oracle, silent);
+  const auto exact = fit(whole, budget(1, 1e-6), oracle);
   return {exact->dense(), exact->pca.eigenvalues.head(static_cast<Eigen::Index>(k)).sum()};
 }
 

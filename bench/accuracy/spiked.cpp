@@ -69,7 +69,7 @@ void spiked(const Setting& all) {
   Table table(
       "spiked",
       fmt::format("Spiked covariance, sigma^2 = 1, all spikes equal (no gap between them), epsilon = {}, delta = "
-                  "{:g}; mean over {} seeds; model with C2 = C3 = 2 and the true lambda and sigma^2",
+                  "{:g}; mean over {} seeds; model with simulated sensitivities, the true lambda and sigma^2",
                   kEpsilon, kDelta, setting.seeds),
       {"p / n", "n, p, r, lambda", "strict: spectral", "Frobenius", "nuclear", "model: spectral", "Frobenius",
        "nuclear", "model, paper: spectral", "rate of 002", "strict / rate", "strict / model"});

@@ -90,7 +90,7 @@ double error_of(const Program& program, const Views& views, double epsilon, std:
   auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-5));
   if (!plan) throw std::runtime_error(plan.error().message);
   if (program.noiseless)
-    for (PrivacyEvent& event : plan->events) event.mechanism = GaussianEvent{std::numeric_limits<double>::infinity()};
+    for (PrivacyEvent& event : plan->events) event.mechanism = GaussianEvent{0x1p55};
   if (program.method == ClipMethod::kBatch) {
     // eta = 1 / (sigma sqrt(T (r d + log(T (n + d))))), the noise being sigma c = 2 c (plan's sigma)
     const double sigma = 2 * std::get<PoissonGaussianEvent>(plan->events[0].mechanism).sigma;

@@ -50,7 +50,7 @@ void read_numeric_csv(benchmark::State& state) {
   const auto batch_rows = static_cast<std::size_t>(state.range(0));
   const File& from = file();
   for (auto _ : state) {  // NOLINT(clang-analyzer-deadcode.DeadStores)
-    auto source = eigenveil::open_source(from.path.string(), {.header = eigenveil::Header::kNo});
+    auto source = eigenveil::open_source(from.path.string(), {.header = eigenveil::HeaderRule::kNo});
     if (!source.ok()) return state.SkipWithError(source.error().message.c_str());
     eigenveil::RawBatch batch;
     std::size_t rows = 0;

@@ -33,23 +33,35 @@ std::string header(Eigen::Index columns) {
   return text;
 }
 
+Schema schema_of(Eigen::Index columns) {
+  std::vector<std::string> names;
+  for (Eigen::Index j = 0; j < columns; ++j) names.push_back(fmt::format("c{}", j));
+  return test::numeric_schema(names, 100);
+}
+
 RowOptions rows_of(Eigen::Index columns, double radius) {
   RowOptions options;
-  for (Eigen::Index j = 0; j < columns; ++j) options.source.columns.push_back(fmt::format("c{}", j));
+  options.bounds = schema_of(columns);
   options.row_bound = *RowBound::of(radius);
   options.center = Center::kNone;
   return options;
 }
 
-ChargedOracle charge(const federation::CoordinatorOptions& options, Eigen::Index columns, double radius,
+ChargedOracle charge(federation::CoordinatorOptions options, Eigen::Index columns, double radius,
                      const PrivacyPlan& plan) {
+  options.questions = [known = options.questions](const std::string& label, wire::v2::Kind after,
+                                                  std::uint32_t classes) -> std::optional<federation::Question> {
+    if (label == "apply") return federation::Question{wire::v2::Kind::APPLY};
+    if (label == "gram") return federation::Question{wire::v2::Kind::GRAM};
+    return known(label, after, classes);
+  };
   const auto engine = must(federation::federated_engine(options));
   const RowOptions rows = rows_of(columns, radius);
   Observer silent;
   auto held = must(engine->hold(rows, must(open_data(rows)), RunOptions(), 0, silent));
-  PrivacyOptions privacy{*Epsilon::of(1), *Delta::of(1e-6)};
+  PrivacyOptions privacy{*Epsilon::of(900), *Delta::of(1e-6)};
   privacy.calibration = Calibration::kPaper;  // the plan as it is
-  const ChargeRequest request{plan, privacy, RunOptions(), "", "benchmark"};
+  const ChargeRequest request{plan, privacy, RunOptions(), std::string(), "benchmark"};
   return must(held->charge(request, silent));
 }
 
@@ -98,20 +110,21 @@ void error(const Setting& setting) {
         for (const auto& [aggregation, name] :
              {std::pair{Aggregation::kLocal, "local"}, std::pair{Aggregation::kSecure, "secure"}}) {
           if (sites == 1 && aggregation == Aggregation::kSecure) continue;  // nobody to hide among
-          TestSites holders(sites, header(d), text);
+          TestSites holders(sites, header(d), schema_of(d), text);
           auto charged = charge(holders.coordinator(aggregation, "pca"), d, 1.5, planned);
           if (few) {
             add(method + name, *charged.oracle);
             continue;
           }
           // The same answer serves the fit and the measurement of its noise.
-          const double mu = std::get<GaussianEvent>(planned.events[0].mechanism).mu;
-          const Matrix noisy = *must(charged.oracle->ask(planned.events[0].label, Gram{}, mu));
+          const std::string& label = planned.events[0].label;
+          const Matrix noisy = must(charged.oracle->ask(label, Gram{})).value();
           auto silent = test::oracle_over(rows, 1.5, test::without_noise(planned), 0);
-          const Matrix noise = noisy - **silent.ask(planned.events[0].label, Gram{}, test::kNoNoise);
+          const Matrix noise = noisy - must(silent.ask(label, Gram{})).value();
           double square = 0;
           for (Eigen::Index j = 0; j < d; ++j) square += noise.col(j).tail(d - 1 - j).squaredNorm();
-          const double sigma = silent.noise_of(Gram{}, mu);
+          auto one_place = test::oracle_over(rows, 1.5, planned, 0);
+          const double sigma = must(one_place.ask(label, Gram{})).deviation();
           mean[std::string("noise ") + name] +=
               square / (static_cast<double>(d * (d - 1)) / 2) / (sigma * sigma) / setting.seeds;
           const Matrix V = must(top_eigenpairs(noisy, 1)).vectors;
@@ -146,23 +159,39 @@ long resident_kilobytes() {
 
 // A site as a process of its own: this program again.
 constexpr std::string_view kSite = "--site";
+std::string folder_of(const federation::SiteConfig& config) {
+  return std::filesystem::path(config.ledger).parent_path().string();
+}
 void run_apart(const federation::SiteConfig& config) {
-  test::Child site({"/proc/self/exe", std::string(kSite), config.identity.name, test::Certificates::shared().folder(),
-                    config.data, config.state, config.coordinator});
+  std::vector<std::string> arguments = {"/proc/self/exe",
+                                        std::string(kSite),
+                                        config.identity.party.name,
+                                        test::Certificates::shared().folder(),
+                                        folder_of(config),
+                                        config.coordinator,
+                                        std::to_string(config.schema.columns.size())};
+  for (const auto& [name, pin] : config.peers) arguments.push_back(name);
+  test::Child site(arguments);
   (void)site.wait();
 }
-void be_a_site(char** arguments) {
+void be_a_site(int count, char** arguments) {
+  const std::string certificates = arguments[1];
+  const auto pin = [&](const std::string& name, federation::Role role) {
+    return test::identity_of(certificates, name, role).party.key_hash;
+  };
+  const std::string name = arguments[0];
+  const std::string folder = arguments[2];
   federation::SiteConfig config;
-  const std::string base = std::string(arguments[1]) + "/";
   config.coordinator_name = "coordinator";
-  config.identity =
-      must(federation::Identity::read(base + "ca.crt", base + arguments[0] + ".crt", base + arguments[0] + ".key"));
-  config.data = arguments[2];
-  config.state = arguments[3];
-  config.coordinator = arguments[4];
-  config.dataset = "rows";
-  config.threads = 1;
-  config.without_ledger = true;
+  config.coordinator_key = pin("coordinator", federation::Role::kCoordinator);
+  config.identity = test::identity_of(certificates, name, federation::Role::kSite);
+  config.data = folder + "/" + name + ".csv";
+  config.ledger = folder + "/" + name + ".db";
+  config.state = folder + "/state-" + name;
+  config.coordinator = arguments[3];
+  config.schema = schema_of(std::stol(arguments[4]));
+  for (int i = 5; i < count; ++i) config.peers[arguments[i]] = pin(arguments[i], federation::Role::kSite);
+  test::let_everything_through(config);
   test::take_part(config);
 }
 
@@ -178,26 +207,25 @@ void throughput() {
     constexpr int kRounds = 200;
     std::vector<std::string> text;
     for (std::size_t i = 0; i < sites; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
-    TestSites holders(sites, header(d), text, run_apart);
-    const PrivacyPlan plan{{{"apply", GaussianEvent{0.1}, kRounds}}};
+    TestSites holders(sites, header(d), schema_of(d), text, run_apart);
+    const PrivacyPlan plan(Adjacency::kReplaceOne, {{"apply", GaussianEvent{0.1}, kRounds}});
     auto charged = charge(holders.coordinator(aggregation, "pca"), d, 50, plan);
     const Apply query{must(Directions::quantise(Matrix::Identity(d, 10)))};
     const double seconds = seconds_of([&] {
-      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query, 0.1));
+      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query));
     });
     // The same answers of one row each, computed and noised by as many threads, round by round: what is not the
     // federation's doing.
     std::vector<std::unique_ptr<LocalOracle>> alone;
     for (std::size_t i = 0; i < sites; ++i)
-      alone.emplace_back(new LocalOracle(
-          test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
+      alone.emplace_back(new LocalOracle(test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
     std::barrier round(static_cast<std::ptrdiff_t>(sites));
     const double computing = seconds_of([&] {
       std::vector<std::jthread> threads;
       for (auto& oracle : alone)
         threads.emplace_back([&] {
           for (int i = 0; i < kRounds; ++i) {
-            must(oracle->ask("apply", query, 0.1));
+            must(oracle->ask("apply", query));
             round.arrive_and_wait();
           }
         });
@@ -208,10 +236,11 @@ void throughput() {
   constexpr Eigen::Index d = 2000;
   std::vector<std::string> text;
   for (int i = 0; i < 4; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
-  TestSites holders(4, header(d), text, run_apart);
-  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50, {{{"gram", GaussianEvent{0.1}, 1}}});
+  TestSites holders(4, header(d), schema_of(d), text, run_apart);
+  auto charged = charge(holders.coordinator(Aggregation::kSecure, "pca"), d, 50,
+                        PrivacyPlan(Adjacency::kReplaceOne, {{"gram", GaussianEvent{0.1}, 1}}));
   const long before = resident_kilobytes();
-  const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{}, 0.1)); });
+  const double seconds = seconds_of([&] { must(charged.oracle->ask("gram", Gram{})); });
   fmt::print(
       "| Gram, d = 2000 (32 MB a site), secure | 4 | {:.0f} | | |\nThe coordinator grew by {} MB; its answer, "
       "a matrix of doubles, is 32 of them.\n",
@@ -222,8 +251,8 @@ void throughput() {
 }  // namespace eigenveil::bench
 
 int main(int argc, char** argv) {
-  if (argc == 7 && argv[1] == eigenveil::bench::kSite) {
-    eigenveil::bench::be_a_site(argv + 2);
+  if (argc > 6 && argv[1] == eigenveil::bench::kSite) {
+    eigenveil::bench::be_a_site(argc - 2, argv + 2);
     return 0;
   }
   std::set<std::string_view> wanted;

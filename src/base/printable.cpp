@@ -37,8 +37,8 @@ UChar32 next_character(const char* text, std::int32_t& at, std::int32_t size) {
 }
 #pragma GCC diagnostic pop
 
-// `quote`: a character that is escaped too; 0: none.
-std::string shown(std::string_view text, std::size_t most, char quote) {
+// `delimiter`: a character that is escaped too; 0: none.
+std::string shown(std::string_view text, std::size_t most, char delimiter) {
   std::string out;
   const auto size = static_cast<std::int32_t>(
       std::min(text.size(), static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())));
@@ -49,7 +49,7 @@ std::string shown(std::string_view text, std::size_t most, char quote) {
     const auto bytes = text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(at - begin));
     std::string piece;
     const bool mark = c >= 0 && is_mark(c);
-    if (c == '\\' || (quote != 0 && c == quote))
+    if (c == '\\' || (delimiter != 0 && c == delimiter))
       piece = std::string{'\\', static_cast<char>(c)};
     else if (c < 0x20 || c == 0x7f)  // ill-formed too
       piece = escape_bytes(bytes);
@@ -69,6 +69,6 @@ std::string shown(std::string_view text, std::size_t most, char quote) {
 
 std::string printable(std::string_view text, std::size_t most) { return shown(text, most, 0); }
 
-std::string quoted(std::string_view text, std::size_t most) { return "'" + shown(text, most, '\'') + "'"; }
+std::string quote(std::string_view text, std::size_t most) { return "'" + shown(text, most, '\'') + "'"; }
 
 }  // namespace eigenveil

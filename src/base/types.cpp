@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace eigenveil::tag {
 
-bool Epsilon::valid(double value) { return std::isfinite(value) && value > 0; }
+// The ranges for which src/privacy/slack.md is proved. NaN lies in none.
+
+bool Epsilon::valid(double value) { return value >= 1e-6 && value <= 1000; }
 std::string Epsilon::refusal(double value) {
-  return fmt::format("Epsilon must be finite and positive, but is {}", value);
+  return fmt::format(
+      "Epsilon must lie between 1e-6 and 1000, but is {}; a common choice is between 0.1 and 10, and above that little "
+      "is promised",
+      value);
 }
 
-bool Delta::valid(double value) { return value > 0 && value < 1; }
+bool Delta::valid(double value) { return value >= 1e-300 && value <= 0.5; }
 std::string Delta::refusal(double value) {
-  return fmt::format("Delta must lie strictly between 0 and 1, but is {}; a common choice is below 1 / number of rows",
+  return fmt::format("Delta must lie between 1e-300 and 0.5, but is {}; a common choice is below 1 / number of rows",
                      value);
 }
 

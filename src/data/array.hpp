@@ -34,8 +34,8 @@ class ArrayReader {
   virtual std::size_t rows_at_once(std::size_t most) const { return most; }
 };
 
-/// rows x the product of the other dimensions. Refuses empty arrays, more columns than we can name, and sizes that
-/// overflow.
+/// rows x the product of the other dimensions. Refuses arrays without columns, more columns than we can name, and sizes
+/// that overflow.
 Result<ArrayShape> array_shape(const std::string& name, const std::vector<std::uint64_t>& dimensions,
                                std::size_t element_size);
 

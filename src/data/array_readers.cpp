@@ -66,7 +66,9 @@ class ColumnOrderReader final : public ArrayReader {
     done_ += rows;
     return {};
   }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(shape_.rows); }
+  double progress() const override {
+    return shape_.rows == 0 ? 1.0 : static_cast<double>(done_) / static_cast<double>(shape_.rows);
+  }
 
  private:
   FetchBytes fetch_;
@@ -81,7 +83,6 @@ class ColumnOrderReader final : public ArrayReader {
 Result<ArrayShape> array_shape(const std::string& name, const std::vector<std::uint64_t>& dimensions,
                                std::size_t element_size) {
   ArrayShape shape{dimensions[0], 1};
-  if (shape.rows == 0) return bad_input(fmt::format("{}: has 0 rows; there is nothing to learn from", name));
   for (std::size_t i = 1; i < dimensions.size(); ++i) {
     if (dimensions[i] == 0) return bad_input(fmt::format("{}: has 0 columns; there is nothing to learn from", name));
     if (__builtin_mul_overflow(shape.columns, dimensions[i], &shape.columns)) shape.columns = SIZE_MAX;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "array.hpp"
@@ -14,8 +15,13 @@ constexpr std::size_t kReserveAtOnce = (std::size_t{64} << 20) / sizeof(double);
 
 class ArraySource final : public RowSource {
  public:
-  ArraySource(std::string name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader, Selection selection)
-      : name_(std::move(name)), shape_(shape), reader_(std::move(reader)), selection_(std::move(selection)) {}
+  ArraySource(std::string name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader, Selection selection,
+              BadRows bad_rows)
+      : name_(std::move(name)),
+        shape_(shape),
+        reader_(std::move(reader)),
+        selection_(std::move(selection)),
+        bad_rows_(bad_rows) {}
 
   const std::vector<std::string>& columns() const override { return selection_.names; }
   std::optional<std::size_t> rows_announced() const override { return shape_.rows; }
@@ -67,10 +73,10 @@ class ArraySource final : public RowSource {
       for (std::size_t r = 0; r < rows; ++r) {
         double& value = values[r * width + c];
         const std::optional<double> index = categories->of_number(value);
-        if (!index)
+        if (!index && bad_rows_ == BadRows::kError)
           return unlisted_value(fmt::format("{}: row {}, column '{}'", name_, done_ + r + 1, selection_.names[c]),
                                 fmt::format("{}", value), *categories);
-        value = *index;
+        value = index.value_or(std::numeric_limits<double>::quiet_NaN());
       }
     }
     return {};
@@ -80,6 +86,7 @@ class ArraySource final : public RowSource {
   ArrayShape shape_;
   std::unique_ptr<ArrayReader> reader_;
   Selection selection_;
+  BadRows bad_rows_;
   std::size_t done_ = 0;
 };
 
@@ -91,7 +98,7 @@ Result<std::unique_ptr<RowSource>> array_source(const std::string& name, const A
   Result<Selection> selection = select_columns(name, numbered, options);
   if (!selection.ok()) return selection.error();
   return std::unique_ptr<RowSource>(
-      std::make_unique<ArraySource>(name, shape, std::move(reader), std::move(*selection)));
+      std::make_unique<ArraySource>(name, shape, std::move(reader), std::move(*selection), options.bad_rows));
 }
 
 }  // namespace eigenveil::data

@@ -12,10 +12,15 @@
 namespace eigenveil::data {
 namespace {
 
+constexpr double kUnread = std::numeric_limits<double>::quiet_NaN();
+
 class CsvSource final : public RowSource {
  public:
-  CsvSource(std::unique_ptr<CsvText> csv, Selection selection)
-      : csv_(std::move(csv)), selection_(std::move(selection)), plan_(csv_->columns().count) {
+  CsvSource(std::unique_ptr<CsvText> csv, Selection selection, BadRows bad_rows)
+      : csv_(std::move(csv)),
+        selection_(std::move(selection)),
+        forgiving_(bad_rows == BadRows::kMissing),
+        plan_(csv_->columns().count) {
     for (std::size_t i = 0; i < selection_.positions.size(); ++i) {
       const auto& categories = selection_.categories[i];
       plan_[selection_.positions[i]] = {categories ? Use::kCategory : Use::kNumber, i};
@@ -70,10 +75,13 @@ class CsvSource final : public RowSource {
         EIGENVEIL_TRY(csv_->read_on());
         continue;  // once more from the start of the row: rare, and simpler than to stop inside a number
       }
-      if (scan == Scan::kNul || scan == Scan::kAfterQuote) return csv_->malformed(scan, column - 1);
+      const bool broken = scan == Scan::kNul || scan == Scan::kAfterQuote;
+      if (forgiving_ && (broken || column != plan_.size())) std::fill_n(out, selection_.names.size(), kUnread);
+      if (forgiving_ && broken) return csv_->skip_row(at, line_breaks);
+      if (broken) return csv_->malformed(scan, column - 1);
       // A missing or extra field shifts the others: that is the error to report.
-      if (column != plan_.size()) return csv_->ragged(column);
-      if (bad_field_) return *bad_field_;
+      if (!forgiving_ && column != plan_.size()) return csv_->ragged(column);
+      if (!forgiving_ && bad_field_) return *bad_field_;
       csv_->finish_row(at, line_breaks);
       return {};
     }
@@ -101,30 +109,31 @@ class CsvSource final : public RowSource {
   }
 
   double value_of(std::string_view text, std::size_t column, const Column& use) {
-    constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
     if (use.use == Use::kCategory) {
       const CategoryIndex& categories = *selection_.categories[use.slot];
       const std::optional<double> index = categories.of_text(text);
-      if (!index) bad_field_ = unlisted_value(csv_->place(column), text, categories);
-      return index.value_or(kMissing);
+      if (!index && !forgiving_) bad_field_ = unlisted_value(csv_->place(column), text, categories);
+      return index.value_or(kUnread);
     }
-    if (is_missing(text)) return kMissing;
+    if (is_missing(text)) return kUnread;
     const std::optional<double> number = parse_number(text);
-    if (!number) bad_field_ = not_a_number(text, column);
-    return number.value_or(kMissing);
+    if (!number && !forgiving_) bad_field_ = not_a_number(text, column);
+    return number.value_or(kUnread);
   }
 
   Error not_a_number(std::string_view text, std::size_t column) const {
     const bool headless = !csv_->has_header() && csv_->rows_done() == 0;
-    return bad_input(
-        fmt::format("{}: {} is not a number; correct it, leave the field empty, or list the column as "
-                    "categorical in a schema{}",
-                    csv_->place(column), in_quotes(text),
-                    headless ? "; if row 1 holds the column names, say that the file has a header" : ""));
+    const bool other = plan_.size() == 1 && text.find_first_of(",;\t|") != std::string_view::npos;
+    return bad_input(fmt::format(
+        "{}: {} is not a number; correct it, list the column as categorical in a schema, or let --missing "
+        "zero-row count such rows as zero{}{}",
+        csv_->place(column), in_quotes(text), headless ? "; if row 1 holds the column names, say --header yes" : "",
+        other ? "; if the fields are separated by something else, say --delimiter" : ""));
   }
 
   std::unique_ptr<CsvText> csv_;
   Selection selection_;
+  bool forgiving_;
   std::vector<Column> plan_;  ///< a column of the file each
   std::string scratch_;
   std::optional<Error> bad_field_;
@@ -140,10 +149,15 @@ Result<std::unique_ptr<CsvText>> open_lines(const Recognised& from, const Source
   const Result<ByteRange> range = lines_of(*from.file, options.share);
   if (!range.ok()) return range.error();
   auto lines = file_stream(from.file, range->begin, range->end);
-  if (options.share.index == 0) return CsvText::open(std::move(lines), options);
-  auto csv = CsvText::open(from.stream(), options);  // delimiter and names
-  if (csv.ok()) (*csv)->go_to(std::move(lines));
-  return csv;
+  auto csv = CsvText::open(from.stream(), options);  // names, or the number of fields
+  if (!csv.ok()) return csv;
+  if (options.share.index > 0) {
+    (*csv)->go_to(std::move(lines));
+    return csv;
+  }
+  SourceOptions known = options;
+  known.fields = (*csv)->columns().count;
+  return CsvText::open(std::move(lines), known);
 }
 
 }  // namespace
@@ -154,7 +168,8 @@ Result<std::unique_ptr<RowSource>> open_csv(const Recognised& from, const Source
   if (!csv.ok()) return csv.error();
   Result<Selection> selection = select_columns(from.file->path(), (*csv)->columns(), options);
   if (!selection.ok()) return selection.error();
-  return std::unique_ptr<RowSource>(std::make_unique<CsvSource>(std::move(*csv), std::move(*selection)));
+  return std::unique_ptr<RowSource>(
+      std::make_unique<CsvSource>(std::move(*csv), std::move(*selection), options.bad_rows));
 }
 
 }  // namespace eigenveil::data

@@ -13,31 +13,6 @@ namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
 constexpr std::size_t kLongestRow = std::size_t{64} << 20;
-constexpr std::string_view kCandidates = ",;\t|";
-
-/// How often each candidate delimits the first row, or nothing if the row does not end in the text.
-std::optional<std::array<std::size_t, kCandidates.size()>> count_delimiters(std::string_view text) {
-  std::array<std::size_t, kCandidates.size()> counts{};
-  bool in_quotes = false;
-  bool at_start = true;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_quotes) {
-      if (c != '"') continue;
-      if (i + 1 < text.size() && text[i + 1] == '"')
-        ++i;
-      else
-        in_quotes = false;
-      continue;
-    }
-    if (c == '\n' || c == '\r') return counts;
-    const std::size_t candidate = kCandidates.find(c);
-    if (candidate != std::string_view::npos) ++counts[candidate];
-    if (c == '"' && at_start) in_quotes = true;
-    at_start = candidate != std::string_view::npos || (at_start && c == ' ');
-  }
-  return std::nullopt;
-}
 
 bool usable_delimiter(char c) {
   const bool in_numbers = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -50,17 +25,22 @@ CsvText::CsvText(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)
 
 Result<std::unique_ptr<CsvText>> CsvText::open(std::unique_ptr<ByteStream> stream, const SourceOptions& options) {
   auto csv = std::make_unique<CsvText>(std::move(stream));
+  EIGENVEIL_TRY(csv->take_dialect(options.delimiter));
   EIGENVEIL_TRY(csv->read_on());
   EIGENVEIL_TRY(csv->refuse_binary());
-  const Result<bool> any = csv->find_row();
-  if (!any.ok()) return any.error();
-  if (!*any) return bad_input(fmt::format("{}: is empty: it has blank lines only", csv->path()));
-  EIGENVEIL_TRY(csv->choose_dialect(options.delimiter));
-  EIGENVEIL_TRY(csv->read_header(options.header));
-  const Result<bool> rows = csv->find_row();
-  if (!rows.ok()) return rows.error();
-  if (!*rows)
-    return bad_input(fmt::format("{}: has 0 rows: a header with column names and nothing below it", csv->path()));
+  switch (options.header) {
+    case HeaderRule::kUnstated:
+      return usage_error(
+          fmt::format("{}: is its first line a line of column names? Nobody has stated it, and it is not guessed: give "
+                      "--header yes or --header no, or a schema whose names are those of the first line",
+                      csv->path()));
+    case HeaderRule::kYes:
+      EIGENVEIL_TRY(csv->read_names());
+      break;
+    case HeaderRule::kNo:
+      EIGENVEIL_TRY(csv->count_fields(options));
+      break;
+  }
   return csv;
 }
 
@@ -98,7 +78,6 @@ Status CsvText::read_on() {
 Status CsvText::refuse_binary() {
   constexpr std::size_t kLooked = 4096;
   const std::string_view head(begin(), std::min(kLooked, end_ - begin_));
-  if (head.empty()) return bad_input(fmt::format("{}: is empty", path()));
   if (head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff"))
     return bad_input(fmt::format("{}: is UTF-16 text; save it as UTF-8", path()));
   if (head.starts_with("\xef\xbb\xbf")) begin_ += 3;
@@ -113,56 +92,80 @@ Status CsvText::refuse_binary() {
   return {};
 }
 
-Status CsvText::choose_dialect(char wanted) {
-  if (wanted != '\0') {
-    if (!usable_delimiter(wanted))
-      return usage_error(fmt::format("The delimiter {} cannot separate numbers; use a comma, semicolon, tab or bar",
-                                     in_quotes(std::string_view(&wanted, 1))));
-    dialect_ = Dialect(wanted);
-    return {};
-  }
-  auto counts = count_delimiters({begin(), end_ - begin_});
-  while (!counts) {
-    EIGENVEIL_TRY(read_on());
-    counts = count_delimiters({begin(), end_ - begin_});
-  }
-  const auto best = std::max_element(counts->begin(), counts->end());
-  dialect_ = Dialect(kCandidates[static_cast<std::size_t>(best - counts->begin())]);
+Status CsvText::take_dialect(char wanted) {
+  if (wanted == '\0') return {};
+  if (!usable_delimiter(wanted))
+    return usage_error(fmt::format("The delimiter {} cannot separate numbers; use a comma, semicolon, tab or bar",
+                                   in_quotes(std::string_view(&wanted, 1))));
+  dialect_ = Dialect(wanted);
   return {};
 }
 
-Status CsvText::read_header(Header header) {
-  std::vector<std::string> fields;
+Status CsvText::read_names() {
+  const Result<bool> any = find_row();
+  if (!any.ok()) return any.error();
+  if (!*any || is_blank())
+    return bad_input(fmt::format("{}: its first line is {}, but column names are expected there", path(),
+                                 *any ? "blank" : "missing: the file is empty"));
   const char* at = nullptr;
   std::size_t line_breaks = 0;
-  EIGENVEIL_TRY(texts(fields, at, line_breaks));
-  columns_.count = fields.size();
-  const bool all_data = std::all_of(fields.begin(), fields.end(), [](const std::string& text) {
-    return is_missing(text) || parse_number(text).has_value();
-  });
-  if (header == Header::kNo || (header == Header::kAuto && all_data)) return {};
-  columns_.names = std::move(fields);
+  std::vector<std::string> names;
+  EIGENVEIL_TRY(texts(names, at, line_breaks));
+  columns_ = {names.size(), std::move(names)};
   finish_row(at, line_breaks);
   rows_done_ = 0;
   return {};
 }
 
+// Whoever replaces one of at least two rows that agree leaves one that says the same: what is accepted does not depend
+// on a single row. One row alone, and rows that need not agree, say nothing.
+Status CsvText::count_fields(const SourceOptions& options) {
+  if (options.fields > kMostColumns)
+    return usage_error(fmt::format("{} fields are more than the {} that can be read", options.fields, kMostColumns));
+  columns_.count = options.fields;
+  if (options.fields > 0) return {};
+  const auto unstated = [&](const char* why) {
+    return usage_error(fmt::format("{}: {}, so its number of columns must be stated: --fields N", path(), why));
+  };
+  if (options.bad_rows == BadRows::kMissing) return unstated("has no header and may have lines that cannot be read");
+  const Result<bool> any = find_row();
+  if (!any.ok()) return any.error();
+  if (!*any) return unstated("has neither a header nor rows");
+  const char* at = nullptr;
+  std::size_t line_breaks = 0;
+  std::vector<std::string> fields;
+  EIGENVEIL_TRY(texts(fields, at, line_breaks));
+  if (at == end() && !at_end_) {
+    const auto size = static_cast<std::size_t>(at - begin());
+    EIGENVEIL_TRY(read_on());
+    at = begin() + size;
+  }
+  if (at == end()) return unstated("has no header and one row alone");
+  columns_.count = fields.size();
+  return {};
+}
+
 Result<bool> CsvText::find_row() {
+  if (begin_ == end_ && !at_end_) EIGENVEIL_TRY(read_on());
+  return begin_ != end_;
+}
+
+bool CsvText::is_blank() const {
+  const auto kind = dialect_[*dialect_.skip_blanks(begin())];
+  return kind == Dialect::kLineFeed || kind == Dialect::kReturn;
+}
+
+Status CsvText::skip_row(const char* from, std::size_t line_breaks) {
+  auto done = static_cast<std::size_t>(from - begin());
   while (true) {
-    const char* at = dialect_.skip_blanks(begin());
-    if (at == end()) {
-      if (at_end_) return false;
-      EIGENVEIL_TRY(read_on());
-      continue;
+    const auto* at = begin() + done;
+    while (at != end() && *at != '\n' && *at != '\r') ++at;
+    done = static_cast<std::size_t>(at - begin());
+    if (at != end() && dialect_.finish(at, end()) == Scan::kLast) {
+      finish_row(at, line_breaks);
+      return {};
     }
-    const auto kind = dialect_[*at];
-    if (kind != Dialect::kLineFeed && kind != Dialect::kReturn) return true;
-    if (dialect_.finish(at, end()) == Scan::kNeedMore) {
-      EIGENVEIL_TRY(read_on());
-      continue;
-    }
-    begin_ = static_cast<std::size_t>(at - buffer_.data());
-    ++line_;
+    EIGENVEIL_TRY(read_on());
   }
 }
 
@@ -197,7 +200,7 @@ Status CsvText::texts(std::vector<std::string>& fields, const char*& at, std::si
 }
 
 std::string CsvText::place() const {
-  if (columns_.count == 0) return fmt::format("{}: line {}", path(), line_);  // still at the first row: names or data
+  if (columns_.count == 0) return fmt::format("{}: line {}", path(), line_);  // still at the names
   return fmt::format("{}: row {} (line {})", path(), rows_done_ + 1, line_);
 }
 
@@ -207,8 +210,13 @@ std::string CsvText::place(std::size_t column) const {
 }
 
 Error CsvText::ragged(std::size_t fields) const {
-  return bad_input(fmt::format("{} has {} fields, but the {} has {}; every row must have the same number of fields",
-                               place(), fields, has_header() ? "header" : "first row", columns_.count));
+  if (is_blank())
+    return bad_input(fmt::format(
+        "{} is blank, and every line is a row; delete the line, or let --missing zero-row count it as a row "
+        "without values",
+        place()));
+  return bad_input(fmt::format("{} has {} fields, but {} {}; every row must have the same number of fields", place(),
+                               fields, has_header() ? "the header has" : "there are to be", columns_.count));
 }
 
 Error CsvText::malformed(Scan scan, std::size_t column) const {

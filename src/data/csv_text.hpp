@@ -72,7 +72,7 @@ class Dialect {
 /// the last row of the file always ends in a line feed, added if it is missing.
 class CsvText {
  public:
-  /// Reads the first row: decides on delimiter and header, and refuses files without rows.
+  /// Reads the names if the options say that the first line holds them. Refuses if they do not say whether it does.
   static Result<std::unique_ptr<CsvText>> open(std::unique_ptr<ByteStream> stream, const SourceOptions& options);
 
   explicit CsvText(std::unique_ptr<ByteStream> stream);
@@ -87,8 +87,12 @@ class CsvText {
   const char* end() const { return buffer_.data() + end_; }
   std::size_t rows_done() const { return rows_done_; }
 
-  /// Moves to the next row, over blank lines; false at the end of the file.
+  /// Whether there is a row at hand; false at the end of the file.
   Result<bool> find_row();
+  /// Of the row at hand: no more than blanks.
+  bool is_blank() const;
+  /// The row at hand is malformed at `from`, and ends with that line.
+  Status skip_row(const char* from, std::size_t line_breaks);
   /// Goes on with other rows of the same kind; they are numbered from 1 again.
   void go_to(std::unique_ptr<ByteStream> stream);
   /// Reads on because the row at hand does not end in the window. Pointers into the window become invalid.
@@ -109,8 +113,9 @@ class CsvText {
 
  private:
   Status refuse_binary();
-  Status choose_dialect(char wanted);
-  Status read_header(Header header);
+  Status take_dialect(char wanted);
+  Status read_names();
+  Status count_fields(const SourceOptions& options);
 
   std::unique_ptr<ByteStream> stream_;
   std::vector<char> buffer_;

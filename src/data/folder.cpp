@@ -77,6 +77,15 @@ class FolderSource final : public RowSource {
 
 }  // namespace
 
+Result<std::optional<std::string>> first_part(const std::string& folder) {
+  const auto images = image_files_in(folder);
+  if (!images.ok()) return images.error();
+  if (!images->empty()) return std::optional<std::string>();
+  const auto files = files_in(folder);
+  if (!files.ok()) return files.error();
+  return std::optional(files->front());
+}
+
 Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options) {
   auto images = image_files_in(path);
   if (!images.ok()) return images.error();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <filesystem>
@@ -66,7 +67,6 @@ Result<std::string> head_of(ByteStream& stream) {
   std::array<char, 16> bytes{};
   const Result<std::size_t> count = read_up_to(stream, bytes.data(), bytes.size());
   if (!count.ok()) return count.error();
-  if (*count == 0) return bad_input(fmt::format("{}: is empty", stream.name()));
   return std::string(bytes.data(), *count);
 }
 
@@ -146,6 +146,25 @@ bool is_folder(const std::string& path) {
 }
 
 }  // namespace
+
+Result<std::optional<std::string>> unstated_first_line(const std::string& path, const SourceOptions& options) {
+  if (options.header != HeaderRule::kUnstated) return std::optional<std::string>();
+  std::string file = path;
+  if (is_folder(path)) {
+    const auto first = data::first_part(path);
+    if (!first.ok()) return first.error();
+    if (!*first) return std::optional<std::string>();
+    file = **first;
+  }
+  const Result<data::Recognised> found = data::recognise(file);
+  if (!found.ok()) return found.error();
+  if (found->format != Format::kCsv) return std::optional<std::string>();
+  std::string line(512, '\0');
+  const Result<std::size_t> count = data::read_up_to(*found->stream(), line.data(), line.size());
+  if (!count.ok()) return count.error();
+  line.resize(std::min(*count, line.find_first_of("\r\n")));
+  return std::optional(std::move(line));
+}
 
 bool is_plain_text(const std::string& path) {
   if (is_folder(path)) return false;

@@ -28,6 +28,9 @@ Result<std::unique_ptr<RowSource>> open_idx(const Recognised& from, const Source
 Result<std::unique_ptr<RowSource>> open_hdf5(const Recognised& from, const SourceOptions& options);
 Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options);
 
+/// The first of a folder's part files; none: it is a folder of images.
+Result<std::optional<std::string>> first_part(const std::string& folder);
+
 /// The files of a folder of PNG and JPEG images, in the order of their names; none: it is no such folder.
 Result<std::vector<std::string>> image_files_in(const std::string& folder);
 Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vector<std::string> files,

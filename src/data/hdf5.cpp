@@ -117,7 +117,9 @@ class Hdf5Reader final : public ArrayReader {
     done_ += rows;
     return {};
   }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(opened_.shape.rows); }
+  double progress() const override {
+    return opened_.shape.rows == 0 ? 1.0 : static_cast<double>(done_) / static_cast<double>(opened_.shape.rows);
+  }
 
  private:
   Status read_piece(std::size_t rows) {
@@ -188,7 +190,8 @@ Status check_storage(const std::string& name, const File& file, Opened& opened, 
   if (layout == H5D_CHUNKED) EIGENVEIL_TRY(prepare_chunks(name, creation.get(), opened, element));
   const std::uint64_t stored = H5Dget_storage_size(opened.set.get());
   const std::uint64_t needed = std::uint64_t{opened.shape.rows} * opened.shape.columns * element;
-  if (stored == 0) return bad_input(fmt::format("{}: announces {} rows but holds no values", name, opened.shape.rows));
+  if (stored == 0 && needed > 0)
+    return bad_input(fmt::format("{}: announces {} rows but holds no values", name, opened.shape.rows));
   const bool cut_off = layout == H5D_CHUNKED ? stored > file.size() : stored != needed || needed > file.size();
   if (layout != H5D_COMPACT && cut_off)
     return bad_input(fmt::format("{}: is truncated: it announces {} rows of {} columns, {} bytes, but the file has {}",

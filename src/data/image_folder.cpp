@@ -90,6 +90,8 @@ Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vec
   if (size.columns > kMostColumns)
     return bad_input(fmt::format("{}: is {}x{} in three colours; an image has at most {} values here: scale it down",
                                  files.front(), shape->height, shape->width, kMostColumns));
+  if (options.fields != 0 && options.fields != size.columns)
+    return bad_input(fmt::format("{}: has {} values, but {} were stated", files.front(), size.columns, options.fields));
   SourceOptions whole = options;
   whole.share = {};
   auto source = array_source(
@@ -112,7 +114,7 @@ Result<std::optional<ImageFolder>> image_folder(const std::string& path) {
   for (const std::string& file : *files) {
     const auto header = data::image_header(file);
     if (!header) return header.error();
-    if (!folder) folder = {header->height, header->width};
+    if (!folder) folder = {header->height, header->width, files->size()};
     if (header->height != folder->height || header->width != folder->width)
       return bad_input(
           fmt::format("{}: is {}x{} (height x width), but {} is {}x{}: all images of a folder must have "

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_set>
 
@@ -29,6 +31,12 @@ std::optional<std::string> problem_of(const CategoricalColumn& column) {
   return std::nullopt;
 }
 
+/// Whether a record could hold this text as well, or whether it is a position.
+bool is_ambiguous(const std::string& name) {
+  const bool position = name.find_first_not_of("0123456789-") == std::string::npos;
+  return position || is_missing(name) || parse_number(name).has_value();
+}
+
 }  // namespace
 
 std::optional<std::string> problem_of(const ColumnSpec& spec) {
@@ -37,6 +45,42 @@ std::optional<std::string> problem_of(const ColumnSpec& spec) {
 }
 
 }  // namespace data
+
+HeaderRule header_named_by(const std::vector<std::string>& names) {
+  const bool named = !names.empty() && std::none_of(names.begin(), names.end(), data::is_ambiguous);
+  return named ? HeaderRule::kYes : HeaderRule::kUnstated;
+}
+
+Result<SourceOptions> options_for(const Schema& schema, const SourceOptions& given) {
+  SourceOptions options = given;
+  options.columns = schema.names();
+  options.categories = schema.categories();
+  const auto differs = [](const char* what) {
+    return usage_error(fmt::format("the schema and the options state another {} of the file: correct one", what));
+  };
+  if (options.header == HeaderRule::kUnstated)
+    options.header = schema.header != HeaderRule::kUnstated ? schema.header : header_named_by(options.columns);
+  else if (schema.header != HeaderRule::kUnstated && schema.header != options.header)
+    return differs("header");
+  if (options.delimiter == '\0')
+    options.delimiter = schema.delimiter;
+  else if (schema.delimiter != '\0' && schema.delimiter != options.delimiter)
+    return differs("delimiter");
+  if (options.fields == 0)
+    options.fields = schema.fields;
+  else if (schema.fields != 0 && schema.fields != options.fields)
+    return differs("number of fields");
+  return options;
+}
+
+std::optional<char> delimiter_from_name(const std::string& name) {
+  static constexpr std::array<std::pair<std::string_view, char>, 6> kNames = {
+      {{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"\\t", '\t'}, {"bar", '|'}, {"space", ' '}}};
+  if (name.size() == 1) return name[0];
+  for (const auto& [known, character] : kNames)
+    if (name == known) return character;
+  return std::nullopt;
+}
 
 std::vector<std::string> Schema::names() const {
   std::vector<std::string> all;

@@ -34,13 +34,15 @@ class SchemaReader {
 
   Result<Schema> read(const toml::table& root) {
     for (const auto& [key, node] : root)
-      if (key != "column")
-        return wrong(node,
-                     fmt::format("unknown key {}; a schema is a list of [[column]] tables", in_quotes(key.str())));
+      if (key != "column" && key != "header" && key != "delimiter" && key != "fields")
+        return wrong(node, fmt::format("unknown key {}; a schema is a list of [[column]] tables, and may state header, "
+                                       "delimiter and fields above them",
+                                       in_quotes(key.str())));
     const toml::array* tables = root["column"].as_array();
     if (tables == nullptr || tables->empty())
       return bad_input(fmt::format("{}: has no columns; write one [[column]] table a column", path_));
     Schema schema;
+    EIGENVEIL_TRY(file_facts(root, schema));
     for (const toml::node& node : *tables) {
       const toml::table* table = node.as_table();
       if (table == nullptr) return wrong(node, "a column must be a table that begins with [[column]]");
@@ -56,6 +58,27 @@ class SchemaReader {
   }
 
  private:
+  /// What the schema states about the lines of a CSV file.
+  Status file_facts(const toml::table& root, Schema& schema) const {
+    if (const toml::node* node = root.get("header")) {
+      const auto text = node->value_exact<std::string>();
+      if (text != "yes" && text != "no") return wrong(*node, "write header = \"yes\" or header = \"no\"");
+      schema.header = text == "yes" ? HeaderRule::kYes : HeaderRule::kNo;
+    }
+    if (const toml::node* node = root.get("delimiter")) {
+      const auto found = delimiter_from_name(node->value_exact<std::string>().value_or(""));
+      if (!found)
+        return wrong(*node, "delimiter must be comma, semicolon, tab, bar, space or one character, in quotes");
+      schema.delimiter = *found;
+    }
+    if (const toml::node* node = root.get("fields")) {
+      const auto count = node->value_exact<std::int64_t>();
+      if (!count || *count < 1) return wrong(*node, "fields must be a whole number from 1");
+      schema.fields = static_cast<std::size_t>(*count);
+    }
+    return {};
+  }
+
   Error wrong(const toml::node& node, const std::string& what) const {
     return bad_input(fmt::format("{}: line {}: {}", path_, node.source().begin.line, what));
   }

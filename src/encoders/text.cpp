@@ -148,7 +148,7 @@ Result<TextEncoder> TextEncoder::from_text(const std::string& name, const std::s
   if (kind == "vectors" && !file.empty()) return vectors(file, sha256);
   if (kind == "torchscript" && !file.empty()) return torchscript(file, sha256, threads);
   return usage_error(
-      fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quoted(name)));
+      fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quote(name)));
 }
 
 void TextEncoder::add_words(const std::string& text, std::span<double> sum) const {
@@ -172,7 +172,7 @@ Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, c
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (words_of(texts[i]).empty())
       return bad_input(
-          fmt::format("{}: {} is no text: it has neither letters nor digits", where(i), eigenveil::quoted(texts[i])));
+          fmt::format("{}: {} is no text: it has neither letters nor digits", where(i), eigenveil::quote(texts[i])));
     if (!module_) add_words(texts[i], {rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_});
   }
   if (module_) {
@@ -185,7 +185,7 @@ Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, c
     make_unit(row);
     if (!(squares_in_order(row) > 0))
       return bad_input(
-          fmt::format("{}: {}: {} knows none of its words", where(i), eigenveil::quoted(texts[i]), identity_.kind));
+          fmt::format("{}: {}: {} knows none of its words", where(i), eigenveil::quote(texts[i]), identity_.kind));
   }
   return rows;
 }

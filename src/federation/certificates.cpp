@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "eigenveil/base/printable.hpp"
 #include "new_file.hpp"
 #include "openssl.hpp"
 
@@ -27,18 +28,15 @@ bool in_alphabet(const std::string& text) {
   });
 }
 
+// The authority's own files are ca.crt and ca.key.
 Status check_name(const std::string& name) {
-  if (name.empty() || name.size() > 63 || !in_alphabet(name) || name.front() == '.' || name.front() == '-')
-    return usage_error(fmt::format(
-        "'{}' is no name for a certificate: 1-63 letters, digits, dots and hyphens, a letter or digit first", name));
+  if (!is_party_name(name))
+    return usage_error(
+        fmt::format("{} is no name for a certificate: 1-63 letters, digits, dots and hyphens, a letter or digit first",
+                    quote(name)));
   if (name.size() == 2 && (name[0] | 0x20) == 'c' && (name[1] | 0x20) == 'a')
     return usage_error("'ca' is the authority's own name; choose another");
   return {};
-}
-
-Status check_days(int days) {
-  if (days >= 1 && days <= 36500) return {};
-  return usage_error(fmt::format("a certificate holds for 1 to 36500 days, not {}", days));
 }
 
 Status check_new(const std::string& path) {
@@ -63,10 +61,9 @@ bool add_extension(X509* certificate, X509* issuer, int what, const std::string&
   return added;
 }
 
-bool add_subject(X509* certificate, const char* field, const std::string& text) {
-  return X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), field, MBSTRING_UTF8,
-                                    reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()),
-                                    -1, 0) == 1;
+bool add_entry(X509_NAME* to, const char* field, const std::string& text) {
+  return X509_NAME_add_entry_by_txt(to, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(text.data()),
+                                    static_cast<int>(text.size()), -1, 0) == 1;
 }
 
 bool add_random_serial(X509* certificate) {
@@ -99,28 +96,27 @@ std::string contents(BIO* bio) {
   return {first, first + size};
 }
 
-/// PATH.crt and PATH.key, both or none.
-Status write_pair(const std::string& path, X509* certificate, EVP_PKEY* key) {
-  const BioPtr certificate_pem(BIO_new(BIO_s_mem()));
+std::string pem_of(X509* certificate) {
+  const BioPtr pem(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(pem.get(), certificate);
+  return contents(pem.get());
+}
+
+/// PATH.key, and PATH with that ending: both or none.
+Status write_with_key(const std::string& path, const std::string& ending, const std::string& pem, EVP_PKEY* key) {
   const BioPtr key_pem(BIO_new(BIO_s_secmem()));
-  if (PEM_write_bio_X509(certificate_pem.get(), certificate) != 1 ||
-      PEM_write_bio_PrivateKey(key_pem.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
-    return openssl_failed("writing a certificate");
+  if (PEM_write_bio_PrivateKey(key_pem.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
+    return openssl_failed("writing a key");
   std::string secret = contents(key_pem.get());
   const Status key_written = write_new_file(path + ".key", secret, 0600);
   OPENSSL_cleanse(secret.data(), secret.size());
   EIGENVEIL_TRY(key_written);
-  Status written = write_new_file(path + ".crt", contents(certificate_pem.get()), 0644);
+  Status written = write_new_file(path + ending, pem, 0644);
   if (!written) {
     std::error_code ignored;
     std::filesystem::remove(path + ".key", ignored);
   }
   return written;
-}
-
-Status check_pair_is_new(const std::string& path) {
-  EIGENVEIL_TRY(check_new(path + ".crt"));
-  return check_new(path + ".key");
 }
 
 struct Authority {
@@ -148,27 +144,47 @@ Result<Authority> read_authority(const std::string& folder) {
   return authority;
 }
 
-/// "DNS:name,DNS:host,IP:1.2.3.4"
-Result<std::string> alternative_names(const std::string& name, const std::vector<std::string>& hosts) {
-  std::string names = "DNS:" + name;
-  for (const std::string& host : hosts) {
+/// "URI:eigenveil:site:NAME", or "URI:eigenveil:coordinator:NAME,DNS:NAME,DNS:host,IP:1.2.3.4"
+Result<std::string> alternative_names(const Request& request) {
+  std::string names = fmt::format("URI:eigenveil:{}:{}", name(request.role), request.name);
+  if (request.role == Role::kSite && !request.hosts.empty())
+    return usage_error("a site has no host names: it dials out; only a coordinator has a --host");
+  if (request.role == Role::kCoordinator) names += ",DNS:" + request.name;
+  for (const std::string& host : request.hosts) {
     ASN1_OCTET_STRING* ip = a2i_IPADDRESS(host.c_str());
     const bool is_ip = ip != nullptr;
     ASN1_OCTET_STRING_free(ip);
     ERR_clear_error();
     if (!is_ip && (host.empty() || host.size() > 253 || !in_alphabet(host)))
-      return usage_error(fmt::format("'{}' is neither a host name nor an IP address", host));
-    names += (is_ip ? ",IP:" : ",DNS:") + host;
+      return usage_error(fmt::format("{} is neither a host name nor an IP address", quote(host)));
+    if (host != request.name) names += (is_ip ? ",IP:" : ",DNS:") + host;
   }
   return names;
 }
 
+bool ask_for_names(X509_REQ* csr, const std::string& names) {
+  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, names.c_str());
+  STACK_OF(X509_EXTENSION)* extensions = sk_X509_EXTENSION_new_null();
+  const bool added = extension != nullptr && sk_X509_EXTENSION_push(extensions, extension) > 0 &&
+                     X509_REQ_add_extensions(csr, extensions) == 1;
+  if (!added) X509_EXTENSION_free(extension);
+  free_extensions(extensions);
+  return added;
+}
+
 }  // namespace
+
+Result<Validity> Validity::of_days(int days) {
+  if (days < 1 || days > 36500)
+    return usage_error(fmt::format("a certificate holds for 1 to 36500 days, not {}", days));
+  return Validity{.until = days * 24LL * 3600};
+}
 
 Status make_authority(const std::string& folder, const std::string& study_name, const Validity& validity) {
   if (study_name.empty() || study_name.size() > 64)
     return usage_error("the name of a study has 1 to 64 bytes; give another --name");
-  EIGENVEIL_TRY(check_pair_is_new(folder + "/ca"));
+  EIGENVEIL_TRY(check_new(folder + "/ca.crt"));
+  EIGENVEIL_TRY(check_new(folder + "/ca.key"));
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return usage_error(fmt::format("the folder {} cannot be made ({})", folder, failure.message()));
@@ -178,7 +194,8 @@ Status make_authority(const std::string& folder, const std::string& study_name, 
   const CertificatePtr made = blank(key.get(), validity);
   X509* ca = made.get();
   // The organisation keeps the authority's name apart from every name that it issues.
-  if (!made || !add_subject(ca, "O", "Eigenveil federation") || !add_subject(ca, "CN", study_name))
+  if (!made || !add_entry(X509_get_subject_name(ca), "O", "Eigenveil federation") ||
+      !add_entry(X509_get_subject_name(ca), "CN", study_name))
     return openssl_failed("naming the authority (is the name UTF-8?)");
   if (X509_set_issuer_name(ca, X509_get_subject_name(ca)) != 1 ||
       !add_extension(ca, ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
@@ -186,30 +203,73 @@ Status make_authority(const std::string& folder, const std::string& study_name, 
       !add_extension(ca, ca, NID_subject_key_identifier, "hash") ||
       !add_extension(ca, ca, NID_authority_key_identifier, "keyid") || X509_sign(ca, key.get(), EVP_sha256()) == 0)
     return openssl_failed("making the authority's certificate");
-  return write_pair(folder + "/ca", ca, key.get());
+  return write_with_key(folder + "/ca", ".crt", pem_of(ca), key.get());
 }
 
-Status make_authority(const std::string& folder, const std::string& study_name, int days) {
-  EIGENVEIL_TRY(check_days(days));
-  return make_authority(folder, study_name, Validity::of_days(days));
+Result<std::string> make_request(const std::string& path, const Request& request) {
+  EIGENVEIL_TRY(check_name(request.name));
+  EIGENVEIL_TRY(check_new(path + ".csr"));
+  EIGENVEIL_TRY(check_new(path + ".key"));
+  const auto names = alternative_names(request);
+  if (!names) return names.error();
+  const KeyPtr key(EVP_EC_gen("P-256"));
+  const RequestPtr made(X509_REQ_new());
+  X509_REQ* csr = made.get();
+  if (!key || !csr || X509_REQ_set_version(csr, X509_REQ_VERSION_1) != 1 || X509_REQ_set_pubkey(csr, key.get()) != 1 ||
+      !add_entry(X509_REQ_get_subject_name(csr), "CN", request.name) || !ask_for_names(csr, *names) ||
+      X509_REQ_sign(csr, key.get(), EVP_sha256()) == 0)
+    return openssl_failed("making a request");
+  const BioPtr pem(BIO_new(BIO_s_mem()));
+  if (PEM_write_bio_X509_REQ(pem.get(), csr) != 1) return openssl_failed("writing a request");
+  EIGENVEIL_TRY(write_with_key(path, ".csr", contents(pem.get()), key.get()));
+  return key_hash_of(X509_REQ_get_X509_PUBKEY(csr));
 }
 
-Status issue_certificate(const std::string& folder, const std::string& name, const std::vector<std::string>& hosts,
-                         const Validity& validity) {
-  EIGENVEIL_TRY(check_name(name));
-  const std::string path = folder + "/" + name;
-  EIGENVEIL_TRY(check_pair_is_new(path));
-  const auto names = alternative_names(name, hosts);
+Result<Requested> read_request(const std::string& csr_pem) {
+  const RequestPtr csr(PEM_read_bio_X509_REQ(read_from(csr_pem).get(), nullptr, nullptr, nullptr));
+  ERR_clear_error();
+  if (!csr) return bad_input("this is no request for a certificate: 'eigenveil federation request' makes one");
+  EVP_PKEY* key = X509_REQ_get0_pubkey(csr.get());
+  const bool own = key != nullptr && X509_REQ_verify(csr.get(), key) == 1;
+  ERR_clear_error();
+  if (!own) return bad_input("the request is not signed by the key that it is for");
+  if (EVP_PKEY_get_security_bits(key) < 112)
+    return bad_input("the request's key is too weak: make a new one with 'eigenveil federation request'");
+  const auto common = common_name_of(X509_REQ_get_subject_name(csr.get()));
+  if (!common) return common.error();
+  const std::unique_ptr<STACK_OF(X509_EXTENSION), Freed<free_extensions>> extensions(
+      X509_REQ_get_extensions(csr.get()));
+  const AlternativeNamesPtr names(
+      static_cast<GENERAL_NAMES*>(X509V3_get_d2i(extensions.get(), NID_subject_alt_name, nullptr, nullptr)));
+  ERR_clear_error();
+  const auto claimed = names_in(names.get());
+  if (!claimed) return Error{claimed.error().code, "the request: " + claimed.error().message};
+  if (claimed->name != *common) return bad_input("the request has two names");
+  EIGENVEIL_TRY(check_name(*common));
+  return Requested{*claimed, key_hash_of(X509_REQ_get_X509_PUBKEY(csr.get()))};
+}
+
+Result<Party> sign_request(const std::string& folder, const std::string& csr_pem, Role role, const Validity& validity) {
+  const auto asked = read_request(csr_pem);
+  if (!asked) return asked.error();
+  const Request& request = asked->request;
+  if (request.role != role)
+    return usage_error(
+        fmt::format("the request is for the {} {}, not for a {}: sign it with --role {} only if that is "
+                    "what {} is",
+                    name(request.role), quote(request.name), name(role), name(request.role), quote(request.name)));
+  const std::string path = folder + "/" + request.name + ".crt";
+  EIGENVEIL_TRY(check_new(path));
+  const auto names = alternative_names(request);
   if (!names) return names.error();
   const auto authority = read_authority(folder);
   if (!authority) return authority.error();
   X509* ca = authority->certificate.get();
 
-  const KeyPtr key(EVP_EC_gen("P-256"));
-  if (!key) return openssl_failed("making a key");
-  const CertificatePtr made = blank(key.get(), validity);
+  const RequestPtr csr(PEM_read_bio_X509_REQ(read_from(csr_pem).get(), nullptr, nullptr, nullptr));
+  const CertificatePtr made = blank(X509_REQ_get0_pubkey(csr.get()), validity);
   X509* certificate = made.get();
-  if (!made || !add_subject(certificate, "CN", name) ||
+  if (!made || !add_entry(X509_get_subject_name(certificate), "CN", request.name) ||
       X509_set_issuer_name(certificate, X509_get_subject_name(ca)) != 1)
     return openssl_failed("naming a certificate");
   if (ASN1_TIME_compare(X509_get0_notAfter(certificate), X509_get0_notAfter(ca)) > 0 &&
@@ -217,71 +277,17 @@ Status issue_certificate(const std::string& folder, const std::string& name, con
     return openssl_failed("dating a certificate");
   if (!add_extension(certificate, ca, NID_basic_constraints, "critical,CA:FALSE") ||
       !add_extension(certificate, ca, NID_key_usage, "critical,digitalSignature") ||
-      !add_extension(certificate, ca, NID_ext_key_usage, "serverAuth,clientAuth") ||
+      !add_extension(certificate, ca, NID_ext_key_usage, role == Role::kSite ? "clientAuth" : "serverAuth") ||
       !add_extension(certificate, ca, NID_subject_alt_name, *names) ||
       !add_extension(certificate, ca, NID_subject_key_identifier, "hash") ||
       !add_extension(certificate, ca, NID_authority_key_identifier, "keyid") ||
       X509_sign(certificate, authority->key.get(), EVP_sha256()) == 0)
     return openssl_failed("making a certificate");
-  return write_pair(path, certificate, key.get());
-}
-
-Status issue_certificate(const std::string& folder, const std::string& name, const std::vector<std::string>& hosts,
-                         int days) {
-  EIGENVEIL_TRY(check_days(days));
-  return issue_certificate(folder, name, hosts, Validity::of_days(days));
-}
-
-Result<std::string> sign(const std::string& key_pem, const std::string& bytes) {
-  const KeyPtr key = key_from(key_pem);
-  if (!key) return bad_input("the private key is no PEM key without a password");
-  const DigestPtr digest(EVP_MD_CTX_new());
-  const auto* first = reinterpret_cast<const unsigned char*>(bytes.data());
-  std::size_t size = 0;
-  if (EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr, key.get()) != 1 ||
-      EVP_DigestSign(digest.get(), nullptr, &size, first, bytes.size()) != 1)
-    return openssl_failed("signing");
-  std::string signature(size, '\0');
-  if (EVP_DigestSign(digest.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, first, bytes.size()) != 1)
-    return openssl_failed("signing");
-  signature.resize(size);
-  return signature;
-}
-
-Status verify(const std::string& authority_pem, const std::string& certificate_pem, const std::string& name,
-              const std::string& bytes, const std::string& signature) {
-  const StorePtr store = store_from(authority_pem);
-  if (!store) return bad_input("ca.crt is no PEM certificate");
-  const CertificatePtr certificate = certificate_from(certificate_pem);
-  if (!certificate) return bad_input(fmt::format("the certificate of '{}' is no PEM certificate", name));
-  const int trust = verify_chain(store.get(), certificate.get());
-  if (trust != X509_V_OK)
-    return bad_input(trust_fault(trust, certificate.get(), fmt::format("the certificate of '{}'", name)));
-  const auto carried = common_name_of(certificate.get());
-  if (!carried) return carried.error();
-  if (*carried != name)
-    return bad_input(fmt::format("the certificate carries the name '{}', not '{}'", *carried, name));
-
-  const DigestPtr digest(EVP_MD_CTX_new());
-  const bool good =
-      EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, X509_get0_pubkey(certificate.get())) == 1 &&
-      EVP_DigestVerify(digest.get(), reinterpret_cast<const unsigned char*>(signature.data()), signature.size(),
-                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()) == 1;
-  ERR_clear_error();
-  if (!good) return bad_input(fmt::format("the signature is not that of '{}' over these bytes", name));
-  return {};
-}
-
-Result<std::string> common_name(const std::string& certificate_pem) {
-  const CertificatePtr certificate = certificate_from(certificate_pem);
-  if (!certificate) return bad_input("this is no PEM certificate");
-  return common_name_of(certificate.get());
-}
-
-Result<std::string> valid_until(const std::string& certificate_pem) {
-  const CertificatePtr certificate = certificate_from(certificate_pem);
-  if (!certificate) return bad_input("this is no PEM certificate");
-  return text_of(X509_get0_notAfter(certificate.get()));
+  const std::string pem = pem_of(certificate);
+  auto party = party_of(pem);  // what is issued is what everybody will accept
+  if (!party) return party.error();
+  EIGENVEIL_TRY(write_new_file(path, pem, 0644));
+  return party;
 }
 
 }  // namespace eigenveil::federation

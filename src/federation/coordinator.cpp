@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "eigenveil/federation/federated_oracle.hpp"
 #include "eigenveil/federation/protocol.hpp"
+#include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::federation {
@@ -14,7 +16,7 @@ namespace {
 
 class FederatedRows final : public HeldRows {
  public:
-  FederatedRows(const CoordinatorOptions& options, wire::v1::Rows rows, std::size_t columns, Lattice lattice)
+  FederatedRows(const CoordinatorOptions& options, wire::v2::Rows rows, std::size_t columns, Lattice lattice)
       : options_(options), rows_(std::move(rows)), columns_(columns), lattice_(lattice) {}
 
   std::size_t columns() const override { return columns_; }
@@ -25,11 +27,13 @@ class FederatedRows final : public HeldRows {
 
  private:
   PrivacyPlan with_spares(PrivacyPlan shape) const;
-  Result<wire::v1::Proposal> proposal(const ChargeRequest& request, const PrivacyPlan& plan) const;
-  Result<std::map<std::string, wire::v1::Accept>> accepts(Sites& sites, const wire::v1::Proposal& proposal) const;
+  Result<wire::v2::Proposal> proposal(const ChargeRequest& request, const PrivacyPlan& plan) const;
+  Result<wire::v2::SignedProposal> signed_proposal(wire::v2::Proposal proposal) const;
+  Result<wire::v2::Roster> meet(Sites& sites, const wire::v2::SignedProposal& proposal) const;
+  nlohmann::json told(const wire::v2::Proposal& proposal, double epsilon_alone) const;
 
   CoordinatorOptions options_;
-  wire::v1::Rows rows_;
+  wire::v2::Rows rows_;
   std::size_t columns_;
   Lattice lattice_;
 };
@@ -38,68 +42,95 @@ class FederatedRows final : public HeldRows {
 PrivacyPlan FederatedRows::with_spares(PrivacyPlan shape) const {
   if (options_.spare_rounds == 0) return shape;
   double mu = 0;
-  for (const PrivacyEvent& event : shape.events)
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) mu = std::max(mu, gaussian->mu.value());
+  for (const PrivacyEvent& event : shape.events) mu = std::max(mu, std::get<GaussianEvent>(event.mechanism).mu.value());
   shape.events.push_back({kSpareRounds, GaussianEvent{mu}, static_cast<long long>(options_.spare_rounds)});
   return shape;
 }
 
-Result<wire::v1::Proposal> FederatedRows::proposal(const ChargeRequest& request, const PrivacyPlan& plan) const {
-  wire::v1::Proposal proposal;
+std::uint32_t number(std::size_t n) { return static_cast<std::uint32_t>(n); }
+
+// `plan` ends with the spare rounds, if there are any.
+Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request, const PrivacyPlan& plan) const {
+  wire::v2::Proposal proposal;
   proposal.set_version(kWireVersion);
   proposal.set_study(draw_study());
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  proposal.set_not_after(now + static_cast<std::int64_t>(86400 * options_.valid_days));
   proposal.set_estimator(options_.estimator);
-  proposal.set_purpose(request.purpose);
+  proposal.set_options(request.purpose);
+  proposal.set_purpose(options_.purpose);
   *proposal.mutable_rows() = rows_;
+  proposal.set_adjacency(std::string(name(plan.adjacency)));
+  proposal.set_unit(options_.unit);
+  proposal.set_sites_per_person(1);
+  proposal.set_aggregation(options_.secure() ? wire::v2::Proposal::SECURE : wire::v2::Proposal::LOCAL);
+  for (const auto& [site, pin] : options_.peers) {
+    auto* to = proposal.add_sites();
+    to->set_name(site);
+    to->set_key_hash(pin);
+  }
+  proposal.set_shares(number(options_.shares()));
+  proposal.set_colluders(number(options_.secure() ? options_.colluders : 0));
+  proposal.set_lost(number(options_.lost));
+  PrivacyPlan asked = plan;
+  if (options_.spare_rounds > 0) {
+    proposal.set_spares(number(options_.spare_rounds));
+    proposal.set_spare_mu(std::get<GaussianEvent>(asked.events.back().mechanism).mu);
+    asked.events.pop_back();
+  }
+  const auto& sorted = rows_.class_column();
+  const auto classes =
+      number(static_cast<std::size_t>(sorted.cuts_size() > 0 ? sorted.cuts_size() + 1 : sorted.classes_size()));
+  EIGENVEIL_TRY(describe(asked, number(columns_), classes, options_.questions, proposal));
   proposal.set_epsilon(request.privacy.epsilon.value());
   proposal.set_delta(request.privacy.delta.value());
-  proposal.set_adjacency(std::string(name(request.privacy.adjacency)));
   proposal.set_accounting(request.privacy.accounting == Accounting::kTight ? "tight" : "zcdp");
-  *proposal.mutable_plan() = to_wire(plan);
-  proposal.set_aggregation(options_.aggregation == Aggregation::kSecure ? wire::v1::Proposal::SECURE
-                                                                        : wire::v1::Proposal::LOCAL);
-  for (const std::string& site : options_.sites) proposal.add_sites(site);
-  proposal.set_tolerate(static_cast<std::uint32_t>(options_.tolerate));
-  proposal.set_spare_rounds(static_cast<std::uint32_t>(options_.spare_rounds));
+  return proposal;
+}
 
-  // A journal that was begun keeps its study's number.
+// A journal that was begun keeps its study's number, time and signature.
+Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Proposal proposal) const {
   EIGENVEIL_TRY(make_folder(options_.journal));
   const std::string path = options_.journal + "/proposal.bin";
-  wire::v1::Proposal before;
+  wire::v2::SignedProposal before;
   const auto begun = load(path, before);
   if (!begun) return begun.error();
-  if (!*begun) {
-    EIGENVEIL_TRY(store(path, proposal));
-    return proposal;
-  }
-  proposal.set_study(before.study());
-  if (proposal.SerializeAsString() != before.SerializeAsString())
+  if (*begun) {
+    wire::v2::Proposal there;
+    EIGENVEIL_TRY(read_canonical(before.proposal(), there));
+    proposal.set_study(there.study());
+    proposal.set_not_after(there.not_after());
+    if (canonical_bytes(proposal) == before.proposal()) return before;
     return usage_error(
         fmt::format("{}: the journal belongs to another study; give --journal a new folder, or the same "
                     "options as before",
                     options_.journal));
-  return proposal;
+  }
+  wire::v2::SignedProposal message;
+  message.set_proposal(canonical_bytes(proposal));
+  const auto signature = sign(options_.identity.key, proposal_statement(hash("proposal", {message.proposal()})));
+  if (!signature) return signature.error();
+  message.set_signature(*signature);
+  message.set_certificate(options_.identity.certificate);
+  EIGENVEIL_TRY(store(path, message));
+  return message;
 }
 
-Result<std::map<std::string, wire::v1::Accept>> FederatedRows::accepts(Sites& sites,
-                                                                       const wire::v1::Proposal& proposal) const {
-  const auto path = [&](const std::string& name) { return options_.journal + "/accept-" + name + ".bin"; };
-  // All of them are in the journal, or none counts.
-  wire::v1::Roster done;
-  const auto decided = load(options_.journal + "/roster.bin", done);
+// Who takes part is in the journal before anybody is asked, and stays.
+Result<wire::v2::Roster> FederatedRows::meet(Sites& sites, const wire::v2::SignedProposal& proposal) const {
+  wire::v2::Roster roster;
+  const std::string path = options_.journal + "/roster.bin";
+  const auto decided = load(path, roster);
   if (!decided) return decided.error();
-  std::map<std::string, wire::v1::Accept> known;
-  if (*decided)
-    for (const std::string& name : options_.sites) {
-      wire::v1::Accept accept;
-      const auto found = load(path(name), accept);
-      if (!found) return found.error();
-      if (*found) known[name] = accept;
-    }
-  auto accepted = sites.propose(proposal, columns_, known);
-  const bool secure = options_.aggregation == Aggregation::kSecure;
+  std::map<std::string, wire::v2::Accept> known;
+  for (const auto& accept : roster.accepts()) {
+    wire::v2::AcceptStatement said;
+    EIGENVEIL_TRY(read_canonical(accept.statement(), said));
+    known[said.site()] = accept;
+  }
+  const auto accepted = sites.propose(proposal, known);
   const std::size_t least =
-      std::max<std::size_t>({1, options_.min_sites, secure ? options_.sites.size() - options_.tolerate : 1});
+      std::max<std::size_t>({1, options_.min_sites, options_.secure() ? options_.shares() + options_.colluders : 1});
   if (accepted.size() < least) {
     std::string reasons;
     ErrorCode code = ErrorCode::kBadInput;
@@ -110,54 +141,93 @@ Result<std::map<std::string, wire::v1::Accept>> FederatedRows::accepts(Sites& si
     return Error{code, fmt::format("{} of {} sites take part, where {} are needed{}", accepted.size(),
                                    options_.sites.size(), least, reasons)};
   }
-  wire::v1::Roster roster;
-  roster.set_study(proposal.study());
-  if (secure)
-    for (const auto& [name, accept] : accepted) *roster.add_keys() = accept.mask_key();
   if (!*decided) {
-    for (const auto& [name, accept] : accepted) EIGENVEIL_TRY(store(path(name), accept));
-    EIGENVEIL_TRY(store(options_.journal + "/roster.bin", roster));
+    wire::v2::Proposal proposed;
+    EIGENVEIL_TRY(read_canonical(proposal.proposal(), proposed));
+    roster.set_study(proposed.study());
+    for (const auto& [name, accept] : accepted) *roster.add_accepts() = accept;
+    EIGENVEIL_TRY(store(path, roster));
   }
-  if (secure) sites.introduce(roster);
-  return accepted;
+  sites.introduce(canonical_bytes(roster));
+  return roster;
+}
+
+// What a reader of the release must know about who could learn more.
+nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double epsilon_alone) const {
+  nlohmann::json told = {{"study", study_text(proposal.study())},
+                         {"sites", options_.sites},
+                         {"aggregation", options_.secure() ? "secure" : "local"},
+                         {"shares", options_.shares()},
+                         {"sites_per_person", proposal.sites_per_person()},
+                         {"searches", "counts of rows by cell with Gaussian noise"}};
+  if (!options_.secure()) {
+    told["condition"] =
+        "It holds for each site's rows against the coordinator and all other sites together: every site adds the full "
+        "noise. A person has rows at one site only.";
+    return told;
+  }
+  told["colluders"] = options_.colluders;
+  told["lost"] = options_.lost;
+  told["spare_rounds"] = options_.spare_rounds;
+  told["epsilon_alone"] = epsilon_alone;
+  told["condition"] = fmt::format(
+      "It holds for each site's rows as long as at most {} of the {} sites tell the coordinator what they know, "
+      "whoever of "
+      "the others is missing: each site adds 1/{} of the noise variance (k = {}), and a person has rows at one site "
+      "only "
+      "(m = 1). If all other sites and the coordinator join against one site, its rows have epsilon {:.4g} alone.",
+      options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), epsilon_alone);
+  return told;
+}
+
+// epsilon of the plan with mu sqrt(k): one share of the noise is all there is.
+Result<double> alone(PrivacyPlan plan, std::size_t shares, const PrivacyOptions& privacy) {
+  for (PrivacyEvent& event : plan.events)
+    event.mechanism =
+        GaussianEvent{std::get<GaussianEvent>(event.mechanism).mu.value() * std::sqrt(static_cast<double>(shares))};
+  return epsilon_of(plan.events, privacy.delta, privacy.accounting);
 }
 
 Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observer& observer) {
   if (request.shape.model_based)
     return usage_error("a model-based guarantee needs all rows in one place: use --guarantee strict");
-  auto certified = certify(with_spares(request.shape), largest_sensitivity(lattice_), request.privacy);
+  auto certified = certify(with_spares(for_sites(request.shape)), largest_sensitivity(lattice_), request.privacy);
   if (!certified) return certified.error();
-  const auto proposed = proposal(request, certified->plan);
+  auto wanted = proposal(request, certified->plan);
+  if (!wanted) return wanted.error();
+  const auto proposed = signed_proposal(*std::move(wanted));
   if (!proposed) return proposed.error();
+  wire::v2::Proposal agreed;
+  EIGENVEIL_TRY(read_canonical(proposed->proposal(), agreed));
+  const auto epsilon_alone = alone(certified->plan, options_.shares(), request.privacy);
+  if (!epsilon_alone) return epsilon_alone.error();
   auto journal = AnswerLog::open(options_.journal + "/totals.bin");
   if (!journal) return journal.error();
   observer.step("waiting for sites");
-  auto sites = Sites::listen({options_.listen, options_.identity, options_.sites,
+  auto sites = Sites::listen({options_.listen, options_.identity, options_.peers,
                               std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.patience_seconds)),
                               options_.say});
   if (!sites) return sites.error();
   if (options_.say)
-    options_.say(fmt::format("Study {}: waiting at port {} for {}", proposed->study(), (*sites)->port(),
+    options_.say(fmt::format("Study {}: waiting at port {} for {}", study_text(agreed.study()), (*sites)->port(),
                              fmt::join(options_.sites, ", ")));
   std::shared_ptr<Sites> shared = *std::move(sites);
-  auto accepted = accepts(*shared, *proposed);
-  if (!accepted) {
+  auto roster = meet(*shared, *proposed);
+  if (!roster) {
     shared->finish();
-    return accepted.error();
+    return roster.error();
   }
   PrivacyPlan asked = certified->plan;
-  if (options_.spare_rounds > 0) asked.events.pop_back();
   Charge charge{asked, certified->epsilon, true, ""};
-  const bool secure = options_.aggregation == Aggregation::kSecure;
-  charge.federation = std::make_shared<nlohmann::json>(nlohmann::json{
-      {"study", proposed->study()}, {"sites", options_.sites}, {"aggregation", secure ? "secure" : "local"}});
-  if (secure) (*charge.federation)["tolerate"] = options_.tolerate;
-  if (secure) (*charge.federation)["spare_rounds"] = options_.spare_rounds;
-  auto oracle = std::make_unique<FederatedOracle>(
-      shared,
-      FederatedOracle::Study{*proposed, asked, lattice_, columns_, request.privacy.adjacency, *std::move(accepted)},
-      options_, *std::move(journal), charge.federation);
-  return ChargedOracle{std::move(charge), std::move(oracle)};
+  if (options_.spare_rounds > 0) {
+    charge.spares = {charge.plan.events.back()};
+    charge.plan.events.pop_back();
+  }
+  charge.federation = std::make_shared<nlohmann::json>(told(agreed, *epsilon_alone));
+  auto oracle = FederatedOracle::make(shared, {*proposed, *std::move(roster), charge.plan, lattice_, columns_},
+                                      options_, *std::move(journal), charge.federation);
+  if (!oracle) return oracle.error();
+  return ChargedOracle{std::move(charge), *std::move(oracle)};
 }
 
 class FederatedEngine final : public Engine {
@@ -169,9 +239,12 @@ class FederatedEngine final : public Engine {
       return usage_error("--insecure-seed is for rows of one's own: sites draw their noise themselves");
     const auto bound = first_bound(options, opened.map);
     if (!bound) return bound.error();
+    const Lattice lattice{bound->value(), BoundingOptions{*bound}.bits};
+    wire::v2::Rows rows = to_wire(options, opened);
+    rows.set_radius(lattice.radius);
+    rows.set_bits(static_cast<std::uint32_t>(lattice.bits));
     return std::unique_ptr<HeldRows>(
-        std::make_unique<FederatedRows>(options_, to_wire(options, opened), opened.map.features(),
-                                        Lattice{bound->value(), BoundingOptions{*bound}.bits}));
+        std::make_unique<FederatedRows>(options_, std::move(rows), opened.map.features(), lattice));
   }
 
  private:
@@ -183,31 +256,47 @@ class FederatedEngine final : public Engine {
 Status check(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.sites;
   std::sort(names.begin(), names.end());
-  if (names.empty() || names.size() > 4096) return usage_error("--sites must name 1 to 4096 sites");
-  for (const std::string& name : names)
-    if (name.empty() || name.size() > 63 ||
-        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") != std::string::npos)
-      return usage_error(fmt::format("--sites: '{}' is no name of a certificate", name));
+  if (names.empty() || names.size() > kMostSites)
+    return usage_error(fmt::format("--sites must name 1 to {} sites", kMostSites));
   if (std::adjacent_find(names.begin(), names.end()) != names.end()) return usage_error("--sites names a site twice");
+  for (const std::string& name : names) {
+    const auto pin = options.peers.find(name);
+    if (pin == options.peers.end())
+      return usage_error(
+          fmt::format("--peers has no key of '{}': ask the site for it (eigenveil federation show)", name));
+    EIGENVEIL_TRY(check_pin(name, pin->second));
+  }
   if (options.min_sites > names.size())
     return usage_error(fmt::format("--min-sites is {}, but there are {} sites", options.min_sites, names.size()));
   if (!(options.patience_seconds > 0) || options.patience_seconds > 1e7)
     return usage_error("--patience must be a positive number of seconds");
-  const bool secure = options.aggregation == Aggregation::kSecure;
-  if (!secure && (options.tolerate > 0 || options.spare_rounds > 0))
-    return usage_error("--tolerate and --spare-rounds belong to --aggregation secure");
-  if (secure && options.tolerate + 2 > names.size())
+  if (!(options.valid_days > 0) || options.valid_days > 366)
+    return usage_error("--valid-days must be a positive number of days, at most 366");
+  if (!options.secure()) {
+    if (options.lost > 0 || options.spare_rounds > 0)
+      return usage_error("--lost and --spare-rounds belong to --aggregation secure");
+    return {};
+  }
+  if (options.colluders < 1)
+    return usage_error("--colluders must be at least 1: a site that is curious knows its own share of the noise");
+  // No sum of what a user gave: it could overflow.
+  if (options.colluders >= names.size() || options.lost >= names.size() - options.colluders)
     return usage_error(
-        fmt::format("--aggregation secure needs two sites more than --tolerate, but there are {}", names.size()));
-  if (options.spare_rounds > 0 && options.tolerate == 0)
-    return usage_error("--spare-rounds serve when a site is missing: give --tolerate 1 or more with them");
+        fmt::format("of {} sites {} may collude and {} be missing: none is left whose noise protects the others. Lower "
+                    "--colluders or --lost, or find more sites",
+                    names.size(), options.colluders, options.lost));
+  if (options.spare_rounds > 0 && options.lost == 0)
+    return usage_error("--spare-rounds serve when a site is missing: give --lost 1 or more with them");
   return {};
 }
 
 Result<std::shared_ptr<Engine>> federated_engine(CoordinatorOptions options) {
   EIGENVEIL_TRY(check(options));
-  if (options.min_sites == 0)
-    options.min_sites = options.sites.size() - (options.aggregation == Aggregation::kSecure ? options.tolerate : 0);
+  std::sort(options.sites.begin(), options.sites.end());
+  std::erase_if(options.peers, [&](const auto& peer) {
+    return !std::binary_search(options.sites.begin(), options.sites.end(), peer.first);
+  });
+  if (options.min_sites == 0) options.min_sites = options.sites.size() - (options.secure() ? options.lost : 0);
   return std::shared_ptr<Engine>(std::make_shared<FederatedEngine>(std::move(options)));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "eigenveil/privacy/noisy_histogram.hpp"
@@ -9,16 +10,6 @@
 
 namespace eigenveil::federation {
 namespace {
-
-// The same question, whoever is asked and however often.
-bool same_question(wire::v1::Ask a, wire::v1::Ask b) {
-  for (wire::v1::Ask* ask : {&a, &b}) {
-    ask->clear_among();
-    ask->clear_repeats();
-    ask->clear_number();
-  }
-  return a.SerializeAsString() == b.SerializeAsString();
-}
 
 Result<std::vector<Int128>> values_of(const Stored& stored) {
   std::vector<Int128> values(stored.answer.entries());
@@ -31,46 +22,61 @@ Result<std::vector<Int128>> values_of(const Stored& stored) {
   return values;
 }
 
+AnswerShape shape_of(const PrivateSum& empty, int shift) {
+  return {static_cast<std::uint32_t>(empty.rows), static_cast<std::uint32_t>(empty.columns),
+          empty.layout == PrivateSum::Layout::kSymmetric, shift, empty.entries()};
+}
+
 }  // namespace
 
+Result<std::unique_ptr<FederatedOracle>> FederatedOracle::make(std::shared_ptr<Sites> sites, Study study,
+                                                               const CoordinatorOptions& options, AnswerLog journal,
+                                                               std::shared_ptr<nlohmann::json> told) {
+  std::map<std::string, std::size_t> rows;
+  for (const auto& accept : study.roster.accepts()) {
+    wire::v2::AcceptStatement said;
+    EIGENVEIL_TRY(read_canonical(accept.statement(), said));
+    rows[said.site()] = said.rows();
+  }
+  const std::string proposed = hash("proposal", {study.proposal.proposal()});
+  const Chain chain(proposed, hash("roster", {proposed, canonical_bytes(study.roster)}));
+  return std::unique_ptr<FederatedOracle>(new FederatedOracle(
+      std::move(sites), std::move(study), options, std::move(journal), std::move(told), chain, std::move(rows)));
+}
+
 FederatedOracle::FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options,
-                                 AnswerLog journal, std::shared_ptr<nlohmann::json> told)
+                                 AnswerLog journal, std::shared_ptr<nlohmann::json> told, Chain chain,
+                                 std::map<std::string, std::size_t> rows)
     : sites_(std::move(sites)),
       study_(std::move(study)),
       options_(options),
       journal_(std::move(journal)),
       told_(std::move(told)),
+      chain_(std::move(chain)),
+      rows_(std::move(rows)),
       meter_(study_.plan) {
-  for (const auto& [name, accept] : study_.accepts) everyone_.insert(name);
+  for (const auto& [name, count] : rows_) everyone_.insert(name);
   active_ = everyone_;
 }
 
 FederatedOracle::~FederatedOracle() { sites_->finish(); }
 
 RowsShape FederatedOracle::shape() const {
-  RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.adjacency};
-  if (study_.adjacency == Adjacency::kReplaceOne) shape.rows = rows_of(everyone_);
+  RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.plan.adjacency};
+  if (study_.plan.adjacency == Adjacency::kReplaceOne) shape.rows = rows_of(everyone_);
   return shape;
-}
-
-// How many times the planned deviation the noise of a total has: sites' noises add up.
-double FederatedOracle::noise_factor() const {
-  const auto sites = static_cast<double>(active_.size());
-  const bool secure = options_.aggregation == Aggregation::kSecure;
-  return stands_for() *
-         std::sqrt(secure ? sites / static_cast<double>(options_.sites.size() - options_.tolerate) : std::max(1.0, sites));
 }
 
 std::size_t FederatedOracle::rows_of(const std::set<std::string>& sites) const {
   std::size_t rows = 0;
-  for (const std::string& name : sites) rows += study_.accepts.at(name).rows();
+  for (const std::string& name : sites) rows += rows_.at(name);
   return rows;
 }
 
 // How many rows of all sites one row of those who are left stands for. Under add-remove-one the released count itself
 // is a total, and nothing is scaled.
 double FederatedOracle::stands_for() const {
-  const std::size_t left = study_.adjacency == Adjacency::kReplaceOne ? rows_of(active_) : 0;
+  const std::size_t left = study_.plan.adjacency == Adjacency::kReplaceOne ? rows_of(active_) : 0;
   return left == 0 ? 1.0 : static_cast<double>(rows_of(everyone_)) / static_cast<double>(left);
 }
 
@@ -78,11 +84,11 @@ void FederatedOracle::tell_lost() {
   nlohmann::json lost;
   for (const std::string& name : options_.sites)
     if (!active_.contains(name)) lost.push_back(name);
-  if (!lost.is_null()) (*told_)["lost"] = lost;
+  if (!lost.is_null()) (*told_)["missing"] = lost;
 }
 
-bool FederatedOracle::enough(std::size_t sites, bool masked) const {
-  if (masked && sites < options_.sites.size() - options_.tolerate) return false;
+bool FederatedOracle::enough(std::size_t sites) const {
+  if (options_.secure() && sites < options_.shares() + options_.colluders) return false;
   return sites >= std::max<std::size_t>(1, options_.min_sites);
 }
 
@@ -97,21 +103,32 @@ Error FederatedOracle::too_few(const std::string& label) const {
           fmt::format("too few sites are left for '{}'{}. What the others answered stays charged", label, reasons)};
 }
 
-// The total that the journal has for an ask; or the ask itself as it must be sent, if it was sent again for fewer
-// sites. What this process wrote itself is not read again.
-Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v1::Ask& ask, const AnswerShape& shape) {
+ChainedAsk FederatedOracle::chained(wire::v2::Ask ask) const {
+  ask.set_number(chain_.last() + 1);
+  ask.set_prev(chain_.head());
+  *ask.mutable_among() = {active_.begin(), active_.end()};
+  std::string bytes = canonical_bytes(ask);
+  std::string head = chain_.after(bytes);
+  return {std::move(ask), std::move(bytes), std::move(head)};
+}
+
+// The total that the journal has for an ask; nothing: it must be asked, as a repetition if the journal says that rounds
+// failed. What this process wrote itself is not read again.
+Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v2::Ask& ask, const AnswerShape& shape) {
   while (!durable_.valid() && replayed_ < journal_.size()) {
-    const auto kept = journal_.read(replayed_++);
+    const auto kept = journal_.read(replayed_);
     if (!kept) return kept.error();
-    if (!same_question(kept->ask, ask))
+    const ChainedAsk asked = chained(ask);
+    if (canonical_bytes(kept->ask) != asked.bytes)
       return usage_error(
           fmt::format("{}: the journal belongs to another study or another version of eigenveil; give "
                       "--journal a new folder",
                       options_.journal));
-    number_ = kept->ask.number();
-    active_ = {kept->ask.among().begin(), kept->ask.among().end()};
+    ++replayed_;
+    chain_.add(asked.bytes);
+    active_ = {kept->answer.from().begin(), kept->answer.from().end()};
     if (kept->answer.number() == 0) {  // without a total
-      ask = kept->ask;
+      ask.set_repeats(asked.ask.number());
       ++spares_used_;
       continue;
     }
@@ -124,20 +141,25 @@ Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v
 }
 
 // On disk while the sites work on the next ask; until then they would be asked for this one again, and have it.
-Status FederatedOracle::write(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
-                              const std::vector<Int128>& values) {
+Status FederatedOracle::write(const ChainedAsk& asked, const Total& total, bool complete) {
   constexpr std::size_t kSmall = 1U << 16;  // of others no further copy is made
   EIGENVEIL_TRY(written());
-  const auto append = [this, ask, answer](const std::vector<Int128>& total) -> Status {
-    const auto appended = journal_.append(ask, answer, total);
+  wire::v2::Answer answer;
+  answer.set_number(complete ? asked.ask.number() : 0);
+  answer.set_entries(complete ? total.values.size() : 0);
+  answer.set_narrow(asked.ask.narrow());
+  *answer.mutable_from() = {total.from.begin(), total.from.end()};
+  const auto append = [this, ask = asked.ask, answer](const std::vector<Int128>& values) -> Status {
+    const auto appended = journal_.append(ask, answer, values);
     return appended ? Status() : Status(appended.error());
   };
-  const bool small = values.size() <= kSmall;
-  if (!small) EIGENVEIL_TRY(append(values));
-  durable_ = std::async(std::launch::async, [=, this, total = small ? values : std::vector<Int128>()]() -> Status {
-    if (small) EIGENVEIL_TRY(append(total));
-    return journal_.sync();
-  });
+  const bool small = !complete || total.values.size() <= kSmall;
+  if (!small) EIGENVEIL_TRY(append(total.values));
+  durable_ = std::async(std::launch::async,
+                        [=, this, values = small && complete ? total.values : std::vector<Int128>()]() -> Status {
+                          if (small) EIGENVEIL_TRY(append(values));
+                          return journal_.sync();
+                        });
   return {};
 }
 
@@ -150,87 +172,76 @@ Status FederatedOracle::written() {
 }
 
 // An ask is a function of the totals before it, so it need not be written before it is sent: a coordinator that
-// starts again sends the same one, under the same number. Only who is left for a spare round is not.
-Result<std::vector<Int128>> FederatedOracle::perform(wire::v1::Ask ask, const AnswerShape& shape) {
-  ask.set_study(study_.proposal.study());
-  const bool masked = options_.aggregation == Aggregation::kSecure && (ask.has_sum() || ask.has_product());
+// starts again sends the same one, under the same number. Only who was lost is not: it is written before it matters.
+Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const AnswerShape& shape) {
+  ask.set_study(study_.roster.study());
   auto known = from_journal(ask, shape);
   if (!known) return known.error();
   tell_lost();
   if (*known) return **std::move(known);
   for (;;) {
-    if (ask.number() == 0) {
-      if (!enough(active_.size(), masked)) return too_few(ask.label());
-      ask.set_number(number_ + 1);
-      *ask.mutable_among() = {active_.begin(), active_.end()};
-      if (ask.repeats() != 0) {
-        EIGENVEIL_TRY(write(ask, {}, {}));
-        EIGENVEIL_TRY(written());
-      }
-    }
-    number_ = ask.number();
-    Total total = sites_->ask(ask, shape);
-    const bool everyone = total.from.size() == static_cast<std::size_t>(ask.among_size());
+    if (!enough(active_.size()) || spares_used_ > options_.spare_rounds) return too_few(ask.label());
+    const ChainedAsk asked = chained(ask);
+    Total total = sites_->ask(asked, shape);
+    const bool everyone = total.from.size() == active_.size();
+    // Masks cancel among all who were asked, or not at all. Where rows move there is nothing to add up.
+    const bool masked = options_.secure() && !ask.has_recenter();
+    const bool complete = everyone || (!masked && enough(total.from.size()));
+    chain_.add(asked.bytes);
     active_ = total.from;
     tell_lost();
-    if (everyone || (!masked && enough(active_.size(), masked))) {
-      wire::v1::Answer answer;
-      answer.set_number(ask.number());
-      answer.set_entries(total.values.size());
-      answer.set_narrow(ask.narrow());
-      if (ask.narrow()) std::transform(total.values.begin(), total.values.end(), total.values.begin(), narrowed);
-      *ask.mutable_among() = {active_.begin(), active_.end()};
-      EIGENVEIL_TRY(write(ask, answer, total.values));
-      if (!everyone) EIGENVEIL_TRY(written());  // who is lost must stay lost
-      return std::move(total.values);
-    }
-    if (!masked || !enough(active_.size(), masked) || spares_used_ >= options_.spare_rounds)
-      return too_few(ask.label());
+    if (ask.narrow()) std::transform(total.values.begin(), total.values.end(), total.values.begin(), narrowed);
+    EIGENVEIL_TRY(write(asked, total, complete));
+    if (!everyone) EIGENVEIL_TRY(written());
+    if (complete) return std::move(total.values);
+    if (!masked) return too_few(ask.label());
     ++spares_used_;
-    ask.set_repeats(ask.number());
-    ask.set_number(0);
+    ask.set_repeats(asked.ask.number());
   }
 }
 
-Result<Answer> FederatedOracle::gaussian(wire::v1::Ask ask, PrivateSum sum) {
+Result<FederatedOracle::NoisyTotal> FederatedOracle::total(wire::v2::Ask ask, PrivateSum empty) {
   const auto mu = meter_.gaussian(ask.label());
   if (!mu) return mu.error();
-  const auto noise = GaussianMechanism::noise_for(sum.moved, *mu);
+  const auto noise = GaussianMechanism::noise_for(empty.moved, *mu);
   if (!noise) return noise.error();
-  const int shift = noise->shift;
-  const double noisiest = 64 * noise->deviation();
   // A row moves no entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md).
   // Without the number of rows nobody knows.
-  const double largest =
-      static_cast<double>(everyone_.size()) * noisiest + static_cast<double>(rows_of(everyone_)) * sum.moved.value();
-  ask.set_narrow(study_.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, shift) < 0x1p62);
-  const bool packed = sum.layout == PrivateSum::Layout::kSymmetric;
-  auto values = perform(ask, {static_cast<std::uint32_t>(sum.rows), static_cast<std::uint32_t>(sum.columns), packed,
-                              shift, sum.entries()});
+  const double largest = static_cast<double>(everyone_.size()) * 64 * noise->deviation() +
+                         static_cast<double>(rows_of(everyone_)) * empty.moved.value();
+  ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, noise->shift) < 0x1p62);
+  auto values = perform(ask, shape_of(empty, noise->shift));
   if (!values) return values.error();
-  const double deviation = deviation_of(sum, *mu) * noise_factor();
-  sum.values = *std::move(values);
-  return Answer(GaussianMechanism::to_matrix(NoisySum(std::move(sum), shift), stands_for()), deviation);
+  const auto sites = static_cast<double>(active_.size());
+  const double factor = stands_for() * std::sqrt(sites / static_cast<double>(options_.shares()));
+  const double deviation = factor * deviation_of(empty, *mu);
+  empty.values = *std::move(values);
+  return NoisyTotal{GaussianMechanism::to_matrix(NoisySum(std::move(empty), noise->shift), stands_for()), deviation};
 }
 
-Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v1::Ask& ask, std::size_t points,
+Result<Answer> FederatedOracle::gaussian(wire::v2::Ask ask, PrivateSum empty) {
+  auto noisy = total(std::move(ask), std::move(empty));
+  if (!noisy) return noisy.error();
+  return Answer(std::move(noisy->value), noisy->deviation);
+}
+
+Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v2::Ask& ask, std::size_t points,
                                                          std::int64_t target) {
-  if (const auto planned = meter_.pure(ask.label()); !planned) return planned.error();
-  const auto values = perform(ask, {static_cast<std::uint32_t>(points), 1, false, 0, points});
-  if (!values) return values.error();
-  return NoisyHistogram::first_at_most(std::vector<std::int64_t>(values->begin(), values->end()), target);
+  const auto cells = total(ask, NoisyHistogram::empty(points, study_.plan.adjacency));
+  if (!cells) return cells.error();
+  return NoisyHistogram::first_at_most(cells->value, target);
 }
 
 Result<Answer> FederatedOracle::ask(const std::string& label, const SumQuery& query) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(label);
   *ask.mutable_sum() = to_wire(query);
-  return gaussian(ask, empty_sum(query, study_.columns, study_.lattice, study_.adjacency));
+  return gaussian(ask, empty_sum(query, study_.columns, study_.lattice, study_.plan.adjacency));
 }
 
 Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& label, const NormExceedance& query,
                                                              std::int64_t target) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(label);
   *ask.mutable_exceedance() = to_wire(query);
   return histogram(ask, query.grid.size(), target);
@@ -238,7 +249,7 @@ Result<Released<std::size_t>> FederatedOracle::first_at_most(const std::string& 
 
 Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, const std::string& product,
                                                      const FilteredApply& query, std::int64_t target) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(search);
   *ask.mutable_search() = to_wire(query);
   auto chosen = histogram(ask, query.grid.size(), target);
@@ -247,29 +258,30 @@ Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, 
   ask.set_label(product);
   *ask.mutable_product() = to_wire(query);
   ask.set_chosen(static_cast<std::uint32_t>(**chosen));
-  auto sum = gaussian(ask, empty_sum(query, **chosen, study_.lattice, study_.adjacency));
+  auto sum = gaussian(ask, empty_sum(query, **chosen, study_.lattice, study_.plan.adjacency));
   if (!sum) return sum.error();
   return FilteredAnswer{*std::move(chosen), *std::move(sum)};
 }
 
-Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
-  wire::v1::Ask ask;
-  ask.set_label("recentre");
-  *ask.mutable_recenter() = to_wire(mean, radius);
+Status FederatedOracle::move(const wire::v2::Ask& ask, RowBound radius) {
   const auto done = perform(ask, {});
   if (!done) return done.error();
   study_.lattice.radius = radius.value();
   return {};
 }
 
+Status FederatedOracle::recenter(const Vector& mean, RowBound radius) {
+  wire::v2::Ask ask;
+  ask.set_label(kRecentre);
+  *ask.mutable_recenter() = to_wire(mean, radius);
+  return move(ask, radius);
+}
+
 Status FederatedOracle::remap(const LinearMap& M, RowBound radius) {
-  wire::v1::Ask ask;
-  ask.set_label("map rows");
+  wire::v2::Ask ask;
+  ask.set_label(kMapRows);
   *ask.mutable_recenter() = to_wire(M, radius);
-  const auto done = perform(ask, {});
-  if (!done) return done.error();
-  study_.lattice.radius = radius.value();
-  return {};
+  return move(ask, radius);
 }
 
 }  // namespace eigenveil::federation

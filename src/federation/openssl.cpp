@@ -38,19 +38,18 @@ std::string text_of(const ASN1_TIME* time) {
                      when.tm_hour, when.tm_min);
 }
 
-Result<std::string> common_name_of(const X509* certificate) {
-  const X509_NAME* subject = X509_get_subject_name(certificate);
+Result<std::string> common_name_of(const X509_NAME* subject) {
   const int first = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-  if (first < 0) return bad_input("the certificate has no common name");
+  if (first < 0) return bad_input("it has no common name");
   if (X509_NAME_get_index_by_NID(subject, NID_commonName, first) >= 0)
-    return bad_input("the certificate has more than one common name");
+    return bad_input("it has more than one common name");
   unsigned char* utf8 = nullptr;
   const int size = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, first)));
-  if (size < 0) return bad_input("the certificate's common name cannot be read");
+  if (size < 0) return bad_input("its common name cannot be read");
   std::string name(utf8, utf8 + size);
   OPENSSL_free(utf8);
   if (name.empty() || name.find('\0') != std::string::npos)
-    return bad_input("the certificate's common name is empty or has a zero byte");
+    return bad_input("its common name is empty or has a zero byte");
   return name;
 }
 

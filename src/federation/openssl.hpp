@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "eigenveil/base/result.hpp"
+#include "eigenveil/federation/certificates.hpp"
 
 namespace eigenveil::federation {
 
@@ -23,6 +23,8 @@ struct Freed {
 };
 using BioPtr = std::unique_ptr<BIO, Freed<BIO_free_all>>;
 using CertificatePtr = std::unique_ptr<X509, Freed<X509_free>>;
+using RequestPtr = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
+using AlternativeNamesPtr = std::unique_ptr<GENERAL_NAMES, Freed<GENERAL_NAMES_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using DigestPtr = std::unique_ptr<EVP_MD_CTX, Freed<EVP_MD_CTX_free>>;
 using StorePtr = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
@@ -47,8 +49,21 @@ StorePtr store_from(const std::string& pem);
 /// "2027-11-16 04:30 UTC"
 std::string text_of(const ASN1_TIME* time);
 
-/// The one common name of a certificate.
-Result<std::string> common_name_of(const X509* certificate);
+/// The one common name of a certificate's or request's subject.
+Result<std::string> common_name_of(const X509_NAME* subject);
+
+inline void free_extensions(STACK_OF(X509_EXTENSION) * extensions) {
+  sk_X509_EXTENSION_pop_free(extensions, X509_EXTENSION_free);
+}
+
+/// SHA-256 of a public key as certificates hold it, in hexadecimal digits.
+std::string key_hash_of(const X509_PUBKEY* key);
+
+/// 1-63 letters, digits, dots and hyphens, a letter or digit first: safe in file names, URIs and on terminals.
+bool is_party_name(const std::string& text);
+
+/// What subjectAltName says: exactly one URI eigenveil:ROLE:NAME, and hosts for coordinators only.
+Result<Request> names_in(const GENERAL_NAMES* names);
 
 /// Why the certificate, called WHOSE, is not good now under an authority of the store: X509_V_OK has no reason.
 std::string trust_fault(int verify_result, const X509* certificate, const std::string& whose);

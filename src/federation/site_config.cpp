@@ -1,306 +1,249 @@
 #include "eigenveil/federation/site_config.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <toml++/toml.h>
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <limits>
 
-#include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
-#include "eigenveil/ledger/ledger.hpp"
-#include "eigenveil/wire/convert.hpp"
+#include "eigenveil/federation/script.hpp"
+#include "toml_section.hpp"
 
 namespace eigenveil::federation {
 namespace {
 
-Result<std::string> text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return bad_input(fmt::format("{}: the file cannot be read", path));
-  return text.str();
-}
+using wire::v2::Kind;
 
-// One table of a site.toml: takes its keys, and knows which are left over.
-class Section {
- public:
-  Section(const toml::table* table, std::string where) : table_(table), where_(std::move(where)) {}
+constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
 
-  Result<std::string> text(const std::string& key, const std::optional<std::string>& otherwise = {}) {
-    known_.push_back(key);
-    const toml::node* node = table_ != nullptr ? table_->get(key) : nullptr;
-    if (node == nullptr && otherwise) return *otherwise;
-    if (node == nullptr) return bad_input(fmt::format("{}: '{}' is missing", where_, key));
-    const auto value = node->value_exact<std::string>();
-    if (!value || value->empty()) return bad_input(fmt::format("{}: '{}' must be a text", where_, key));
-    return *value;
-  }
-  Result<std::optional<double>> number(const std::string& key) {
-    known_.push_back(key);
-    const toml::node* node = table_ != nullptr ? table_->get(key) : nullptr;
-    if (node == nullptr) return std::optional<double>();
-    const auto value = node->value<double>();
-    if (!value || !(*value > 0)) return bad_input(fmt::format("{}: '{}' must be a positive number", where_, key));
-    return value;
-  }
-  Result<std::vector<std::string>> texts(const std::string& key) {
-    known_.push_back(key);
-    const toml::node* node = table_ != nullptr ? table_->get(key) : nullptr;
-    std::vector<std::string> values;
-    if (node == nullptr) return values;
-    if (!node->is_array()) return bad_input(fmt::format("{}: '{}' must be a list of texts", where_, key));
-    for (const toml::node& one : *node->as_array()) {
-      const auto value = one.value_exact<std::string>();
-      if (!value) return bad_input(fmt::format("{}: '{}' must be a list of texts", where_, key));
-      values.push_back(*value);
-    }
-    return values;
-  }
-  const toml::table* table(const std::string& key) {
-    known_.push_back(key);
-    return table_ != nullptr && table_->get(key) != nullptr ? table_->get(key)->as_table() : nullptr;
-  }
-  Status finish() const {
-    if (table_ == nullptr) return {};
-    for (const auto& [key, node] : *table_)
-      if (std::find(known_.begin(), known_.end(), std::string(key.str())) == known_.end())
-        return bad_input(fmt::format("{}: '{}' is not known; known are {}", where_, std::string(key.str()),
-                                     fmt::join(known_, ", ")));
-    return {};
-  }
-
- private:
-  const toml::table* table_;
-  std::string where_;
-  std::vector<std::string> known_;
-};
-
-Result<toml::table> parse(const std::string& path) try {
+Result<toml::table> parse_site(const std::string& path) try {
   return toml::parse_file(path);
 } catch (const toml::parse_error& error) {
   const auto line = error.source().begin.line;
   return bad_input(line == 0 ? fmt::format("{}: the file cannot be read", path)
-                             : fmt::format("{}, line {}: {}", path, line, std::string(error.description())));
+                             : fmt::format("{}, line {}: {}", path, line, printable(error.description())));
 }
 
 std::string near(const std::string& config, const std::string& path) {
-  return (std::filesystem::path(config).parent_path() / path).string();
+  return path.empty() ? path : (std::filesystem::path(config).parent_path() / path).string();
 }
 
-bool same(const ColumnSpec& a, const ColumnSpec& b) {
-  if (a.kind.index() != b.kind.index()) return false;
-  if (const auto* numeric = std::get_if<NumericColumn>(&a.kind)) {
-    const auto& other = std::get<NumericColumn>(b.kind);
-    return numeric->lower == other.lower && numeric->upper == other.upper;
+const ColumnSpec* find_column(const Schema& schema, const std::string& name) {
+  const auto found = std::find_if(schema.columns.begin(), schema.columns.end(),
+                                  [&](const ColumnSpec& spec) { return spec.name == name; });
+  return found == schema.columns.end() ? nullptr : &*found;
+}
+
+// Labels, or cuts, or { slices = N }: so many of equal width between the schema's bounds.
+Result<ClassRule> class_rule(const toml::node& node, const ColumnSpec& spec) {
+  ClassRule rule;
+  const auto* numeric = std::get_if<NumericColumn>(&spec.kind);
+  if (const toml::table* table = node.as_table()) {
+    const auto slices = (*table)["slices"].value_exact<std::int64_t>();
+    if (!slices || table->size() != 1 || *slices < 2 || *slices > 10'000)
+      return bad_input("write { slices = N } with N from 2 to 10000");
+    if (numeric == nullptr) return bad_input("only a numeric column has slices");
+    rule.cuts = equal_cuts(*numeric, static_cast<std::size_t>(*slices));
+    return rule;
   }
-  const auto& categorical = std::get<CategoricalColumn>(a.kind);
-  const auto& other = std::get<CategoricalColumn>(b.kind);
-  return categorical.values == other.values && categorical.other == other.other;
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty()) return bad_input("write its labels or its cuts as a list");
+  if (Section::texts(node, rule.labels)) {
+    if (numeric != nullptr) return bad_input("the schema says that it is a number: it has cuts, not labels");
+    const auto& values = std::get<CategoricalColumn>(spec.kind).values;
+    for (const std::string& label : rule.labels)
+      if (std::find(values.begin(), values.end(), label) == values.end())
+        return bad_input(fmt::format("the label {} is not in the schema", quote(label)));
+    return rule;
+  }
+  rule.labels.clear();
+  if (numeric == nullptr) return bad_input("the schema says that it has labels, not cuts");
+  for (const toml::node& one : *list) {
+    const auto cut = one.is_number() ? one.value<double>() : std::nullopt;
+    if (!cut || !std::isfinite(*cut) || (!rule.cuts.empty() && !(rule.cuts.back() < *cut)))
+      return bad_input("its cuts must be numbers that ascend");
+    rule.cuts.push_back(*cut);
+  }
+  return rule;
 }
 
-Status check_bounds(const RowOptions& rows, const std::string& path) {
-  const auto schema = read_schema(path);
-  if (!schema) return schema.error();
-  if (!rows.bounds) return bad_input("it gives no bounds for the columns, but this site has a schema");
-  for (const ColumnSpec& column : rows.bounds->columns) {
-    const auto own = std::find_if(schema->columns.begin(), schema->columns.end(),
-                                  [&](const ColumnSpec& spec) { return spec.name == column.name; });
-    if (own == schema->columns.end())
-      return bad_input(fmt::format("it uses the column '{}', which this site's schema does not have", column.name));
-    if (!same(*own, column))
-      return bad_input(fmt::format("its bounds of column '{}' differ from this site's schema", column.name));
+// What a study may do with the columns of the schema.
+Status read_columns(Section& root, const std::string& path, SiteConfig& config) {
+  root.take("columns", config.columns);
+  for (std::size_t i = 0; i < config.columns.size(); ++i) {
+    const auto before = config.columns.begin() + static_cast<std::ptrdiff_t>(i);
+    if (find_column(config.schema, config.columns[i]) == nullptr)
+      return bad_input(fmt::format("{}: the schema has no column {}", path, quote(config.columns[i])));
+    if (std::find(config.columns.begin(), before, config.columns[i]) != before)
+      return bad_input(fmt::format("{}: the column {} is listed twice", path, quote(config.columns[i])));
+  }
+  const toml::table* classes = root.table("classes");
+  if (classes == nullptr) return {};
+  for (const auto& [key, node] : *classes) {
+    const std::string column(key.str());
+    const ColumnSpec* spec = find_column(config.schema, column);
+    if (spec == nullptr)
+      return bad_input(fmt::format("{}, [classes]: the schema has no column {}", path, quote(column)));
+    auto rule = class_rule(node, *spec);
+    if (!rule) return bad_input(fmt::format("{}, [classes], {}: {}", path, quote(column), rule.error().message));
+    config.classes.emplace(column, *std::move(rule));
   }
   return {};
 }
 
-Status check_noise(const PrivacyPlan& plan, double least) {
-  for (const PrivacyEvent& event : plan.events)
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism); gaussian && 1 / gaussian->mu < least)
-      return budget_refused(
-          fmt::format("the noise of '{}' would be {:.3g} times what one row can change, below this "
-                      "site's floor of {:g}",
-                      event.label, 1 / gaussian->mu, least));
+Status read_peers(const toml::table& peers, const std::string& path, SiteConfig& config) {
+  if (const auto pin = check_pin(config.coordinator_name, config.coordinator_key); !pin)
+    return bad_input(path + ", coordinator: " + pin.error().message);
+  for (const auto& [key, node] : peers) {
+    const std::string name(key.str());
+    const std::string pin = node.value_exact<std::string>().value_or("");
+    if (const auto checked = check_pin(name, pin); !checked)
+      return bad_input(path + ", [peers]: " + checked.error().message);
+    config.peers.emplace(name, pin);
+  }
+  const Party& own = config.identity.party;
+  const auto self = config.peers.find(own.name);
+  if (self == config.peers.end() || self->second != own.key_hash)
+    return bad_input(fmt::format("{}, [peers]: this site itself is missing or has another key: write {} = \"{}\"", path,
+                                 own.name, own.key_hash));
+  for (const auto& [name, pin] : config.peers)
+    if (name == config.coordinator_name || pin == config.coordinator_key)
+      return bad_input(fmt::format("{}, [peers]: '{}' is the coordinator, which is no site", path, name));
   return {};
 }
 
-// The spare rounds are the last event; what comes before is asked in order.
-Status split_spares(const wire::v1::Proposal& proposal, Accepted& accepted) {
-  if (proposal.spare_rounds() == 0) return {};
-  const PrivacyEvent spare = accepted.plan.events.back();
-  accepted.asked.events.pop_back();
-  const auto* gaussian = std::get_if<GaussianEvent>(&spare.mechanism);
-  if (gaussian == nullptr || spare.label != kSpareRounds || spare.count != proposal.spare_rounds() ||
-      accepted.asked.events.empty())
-    return bad_input("its spare rounds are not in its plan");
-  accepted.spare_mu = gaussian->mu;
+// Kinds by their names; estimators stand for what they ask.
+Status read_queries(Section& policy, const std::string& path, std::set<Kind>& to) {
+  std::vector<std::string> queries;
+  std::vector<std::string> estimators;
+  policy.take("queries", queries);
+  policy.take("estimators", estimators);
+  for (const std::string& text : queries) {
+    const Kind kind = kind_from_name(text);
+    if (kind == Kind::KIND_UNKNOWN)
+      return bad_input(
+          fmt::format("{}, [policy]: {} is no kind of question; docs/federation.md lists them", path, quote(text)));
+    to.insert(kind);
+  }
+  for (const std::string& text : estimators) {
+    const auto kinds = queries_of(text);
+    if (kinds.empty())
+      return bad_input(
+          fmt::format("{}, [policy]: {} is no estimator for sites; known are pca, covariance, cca, fda, "
+                      "sir",
+                      path, quote(text)));
+    to.insert(kinds.begin(), kinds.end());
+  }
+  if (queries.empty() && estimators.empty())
+    for (const char* estimator : {"pca", "covariance", "cca", "fda", "sir"}) to.merge(queries_of(estimator));
   return {};
 }
 
-Status check_sites(const wire::v1::Proposal& proposal, const std::string& own) {
-  std::vector<std::string> sites(proposal.sites().begin(), proposal.sites().end());
-  std::sort(sites.begin(), sites.end());
-  if (sites.empty() || sites.size() > 4096 || std::adjacent_find(sites.begin(), sites.end()) != sites.end())
-    return bad_input("its list of sites has none, too many, or one twice");
-  if (!std::binary_search(sites.begin(), sites.end(), own))
-    return bad_input(fmt::format("its list of sites does not have this one, '{}'", own));
-  const bool secure = proposal.aggregation() == wire::v1::Proposal::SECURE;
-  if (!secure && proposal.aggregation() != wire::v1::Proposal::LOCAL) return bad_input("its aggregation is not known");
-  if (!secure && (proposal.tolerate() != 0 || proposal.spare_rounds() != 0))
-    return bad_input("only secure aggregation has spare rounds");
-  if (secure && proposal.tolerate() + 2 > sites.size())
-    return bad_input(
-        fmt::format("secure aggregation of {} sites cannot tolerate {} of them", sites.size(), proposal.tolerate()));
-  return {};
+Status read_policy(Section policy, const std::string& path, SitePolicy& to) {
+  EIGENVEIL_TRY(read_queries(policy, path, to.queries));
+  std::size_t aggregation = 0;
+  policy.take_word("aggregation", {"any", "local", "secure"}, aggregation);
+  to.local = aggregation != 2;
+  to.secure = aggregation != 1;
+  policy.take("most_epsilon", to.most_epsilon);
+  policy.take("most_epsilon_alone", to.most_epsilon_alone);
+  policy.take("most_delta", to.most_delta);
+  policy.take("least_noise", to.least_noise);
+  policy.take("most_days", to.most_days, 1, 366);
+  return policy.finish();
+}
+
+Status read_limits(Section limits, SiteLimits& to) {
+  limits.take("grid", to.grid, 1, 1'000'000);
+  limits.take("label", to.label, 1, 10'000);
+  limits.take("purpose", to.purpose, 1, 100'000);
+  limits.take("asks", to.asks, 1, kMost32);
+  limits.take("sites", to.sites, 1, static_cast<std::int64_t>(kMostSites));
+  limits.take("columns", to.columns, 1, 1'000'000);
+  limits.take("classes", to.classes, 1, 1'000'000);
+  limits.take("message", to.message, 1024, kMost32);
+  return limits.finish();
+}
+
+Status read_rows_section(Section& root, const std::string& path, SiteConfig& config) {
+  root.take("data", config.data, true);
+  root.take("member", config.source.member);
+  std::string schema;
+  root.take("schema", schema, true);
+  std::size_t missing = 0;
+  std::size_t unlisted = 0;
+  root.take_word("missing", {"zero-row", "error"}, missing);
+  root.take_word("unlisted", {"drop", "error"}, unlisted);
+  config.missing = missing == 0 ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+  config.drop_unlisted = unlisted == 0;
+  double bound = 0;
+  root.take("row_bound", bound);
+  if (bound > 0)
+    if (const auto row_bound = RowBound::of(bound)) config.row_bound = *row_bound;
+  EIGENVEIL_TRY(root.status());
+  auto read = read_schema(near(path, schema));
+  if (!read) return read.error();
+  config.schema = *std::move(read);
+  config.source.header = config.schema.header;
+  config.source.delimiter = config.schema.delimiter;
+  config.source.fields = config.schema.fields;
+  config.data = near(path, config.data);
+  return read_columns(root, path, config);
+}
+
+Result<Identity> read_identity(Section tls, const std::string& path) {
+  std::string authority;
+  std::string certificate;
+  std::string key;
+  tls.take("authority", authority, true);
+  tls.take("certificate", certificate, true);
+  tls.take("key", key, true);
+  EIGENVEIL_TRY(tls.finish());
+  return Identity::read(Role::kSite, near(path, authority), near(path, certificate), near(path, key));
 }
 
 }  // namespace
 
-Result<Identity> Identity::read(const std::string& authority, const std::string& certificate, const std::string& key) {
-  Identity identity;
-  for (const auto& [path, to] :
-       {std::pair{authority, &identity.authority}, {certificate, &identity.certificate}, {key, &identity.key}}) {
-    auto text = text_of(path);
-    if (!text) return text.error();
-    *to = *std::move(text);
-  }
-  auto name = common_name(identity.certificate);
-  if (!name) return Error{name.error().code, certificate + ": " + name.error().message};
-  identity.name = *std::move(name);
-  return identity;
+std::set<Kind> queries_of(const std::string& estimator) {
+  // Centring and bounds that are learnt privately belong to each of them.
+  std::set<Kind> kinds = {Kind::CLASS_COUNTS, Kind::CLASS_SUMS, Kind::NORM_COUNTS, Kind::RECENTER, Kind::GRAM};
+  if (estimator == "pca")
+    kinds.insert({Kind::APPLY, Kind::SEARCH, Kind::PRODUCT, Kind::PROJECTED_GRAM, Kind::SQUARED_NORMS});
+  else if (estimator == "cca" || estimator == "fda" || estimator == "sir")
+    kinds.insert(Kind::APPLY);
+  else if (estimator != "covariance")
+    kinds.clear();
+  return kinds;
 }
 
 Result<SiteConfig> read_site_config(const std::string& path) {
-  const auto parsed = parse(path);
+  const auto parsed = parse_site(path);
   if (!parsed) return parsed.error();
   Section root(&*parsed, path);
   SiteConfig config;
-  Status status;
-  const auto take = [&](Section& section, const char* key, std::string& to,
-                        const std::optional<std::string>& otherwise = {}) {
-    auto text = section.text(key, otherwise);
-    if (!text && status.ok()) status = text.error();
-    if (text) to = *std::move(text);
-  };
-  std::string schema;
-  take(root, "coordinator", config.coordinator);
-  take(root, "coordinator_name", config.coordinator_name);
-  take(root, "data", config.data);
-  take(root, "dataset", config.dataset);
-  take(root, "schema", schema, "");
-  take(root, "ledger", config.ledger, "");
-  take(root, "state", config.state, "state");
-  take(root, "member", config.source.member, "");
-  std::string authority;
-  std::string certificate;
-  std::string key;
-  Section tls(root.table("tls"), path + ", [tls]");
-  take(tls, "authority", authority);
-  take(tls, "certificate", certificate);
-  take(tls, "key", key);
-  Section policy(root.table("policy"), path + ", [policy]");
-  auto estimators = policy.texts("estimators");
-  auto most = policy.number("most_epsilon");
-  auto most_delta = policy.number("most_delta");
-  auto least = policy.number("least_noise");
-  EIGENVEIL_TRY(status);
-  if (!estimators) return estimators.error();
-  if (!most) return most.error();
-  if (!most_delta) return most_delta.error();
-  if (!least) return least.error();
-  EIGENVEIL_TRY(root.finish());
-  EIGENVEIL_TRY(tls.finish());
-  EIGENVEIL_TRY(policy.finish());
-  config.policy = {*estimators, *most, most_delta->value_or(SitePolicy().most_delta), *least};
-  config.data = near(path, config.data);
-  if (!schema.empty()) config.schema = near(path, schema);
-  if (!config.ledger.empty()) config.ledger = near(path, config.ledger);
-  config.state = near(path, config.state);
-  auto identity = Identity::read(near(path, authority), near(path, certificate), near(path, key));
+  root.take("coordinator", config.coordinator, true);
+  root.take("coordinator_name", config.coordinator_name, true);
+  root.take("coordinator_key", config.coordinator_key, true);
+  root.take("colluders", config.colluders, 1, static_cast<std::int64_t>(kMostSites));
+  root.take("dataset", config.dataset, true);
+  root.take("ledger", config.ledger);
+  config.state = "state";
+  root.take("state", config.state);
+  root.take("anchor", config.anchor);
+  config.quantum_ms = 50;
+  root.take("quantum_ms", config.quantum_ms, 0, 600'000);
+  EIGENVEIL_TRY(read_rows_section(root, path, config));
+  EIGENVEIL_TRY(read_policy(Section(root.table("policy"), path + ", [policy]"), path, config.policy));
+  EIGENVEIL_TRY(read_limits(Section(root.table("limits"), path + ", [limits]"), config.limits));
+  const toml::table* tls = root.table("tls", true);
+  const toml::table* peers = root.table("peers", true);
+  EIGENVEIL_TRY(root.finish());  // what is misspelt is said before what does not fit
+  auto identity = read_identity(Section(tls, path + ", [tls]"), path);
   if (!identity) return identity.error();
   config.identity = *std::move(identity);
+  EIGENVEIL_TRY(read_peers(*peers, path, config));
+  config.ledger = near(path, config.ledger);
+  config.state = near(path, config.state);
+  config.anchor = near(path, config.anchor);
   return config;
-}
-
-Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteConfig& config) {
-  if (proposal.version() != kWireVersion)
-    return bad_input(
-        fmt::format("it speaks version {} of the protocol, this site version {}: use the same release of "
-                    "eigenveil at both",
-                    proposal.version(), kWireVersion));
-  if (!is_study(proposal.study())) return bad_input("its study has no proper number");
-  const auto& allowed = config.policy.estimators;
-  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), proposal.estimator()) == allowed.end())
-    return bad_input(fmt::format("this site does not allow the estimator '{}' (it allows {})", proposal.estimator(),
-                                 fmt::join(allowed, ", ")));
-  EIGENVEIL_TRY(check_sites(proposal, config.identity.name));
-  const auto adjacency = adjacency_from_name(proposal.adjacency());
-  if (!adjacency) return adjacency.error();
-  auto plan = from_wire(proposal.plan(), *adjacency);
-  if (!plan) return plan.error();
-  auto rows = from_wire(proposal.rows());
-  if (!rows) return rows.error();
-  const auto delta = Delta::of(proposal.delta());
-  if (!delta || !(proposal.accounting() == "tight" || proposal.accounting() == "zcdp"))
-    return bad_input("its privacy parameters are malformed");
-  double epsilon = proposal.epsilon();
-  if (!config.without_ledger) {
-    const auto certified =
-        epsilon_of(plan->events, *delta, proposal.accounting() == "tight" ? Accounting::kTight : Accounting::kZcdp);
-    if (!certified) return certified.error();
-    epsilon = *certified;
-    if (!(epsilon <= proposal.epsilon()))
-      return budget_refused(
-          fmt::format("it claims epsilon {:g}, but its plan costs {:.6g}", proposal.epsilon(), epsilon));
-  }
-  if (!(proposal.delta() <= config.policy.most_delta))
-    return budget_refused(fmt::format("it asks for delta {:g}, above this site's limit of {:g} a study",
-                                      proposal.delta(), config.policy.most_delta));
-  if (config.policy.most_epsilon && !(proposal.epsilon() <= *config.policy.most_epsilon))
-    return budget_refused(fmt::format("it asks for epsilon {:g}, above this site's limit of {:g} a study",
-                                      proposal.epsilon(), *config.policy.most_epsilon));
-  Accepted accepted{*plan, *plan, {}, *adjacency, epsilon, *std::move(rows)};
-  if (config.policy.least_noise) EIGENVEIL_TRY(check_noise(accepted.plan, *config.policy.least_noise));
-  EIGENVEIL_TRY(split_spares(proposal, accepted));
-  if (config.schema) EIGENVEIL_TRY(check_bounds(accepted.rows, *config.schema));
-  accepted.rows.data = config.data;
-  accepted.rows.source.header = config.source.header;
-  accepted.rows.source.delimiter = config.source.delimiter;
-  accepted.rows.source.member = config.source.member;
-  return accepted;
-}
-
-std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepted, const SiteConfig& config) {
-  std::string words =
-      fmt::format("Study {}, proposed by '{}': {}\n", proposal.study(), config.coordinator_name, proposal.purpose());
-  words += fmt::format("  Sites      {}\n", fmt::join(proposal.sites(), ", "));
-  words += fmt::format("  Rows       {} columns of {}", proposal.rows().columns_size(), config.data);
-  if (proposal.rows().has_row_bound()) words += fmt::format(", rows no longer than {:g}", proposal.rows().row_bound());
-  words += "\n";
-  for (const PrivacyEvent& event : accepted.plan.events) {
-    const std::string times = event.count == 1 ? "" : fmt::format(", {} times", event.count);
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
-      words += fmt::format("  Answer     {}{}: Gaussian noise of {:.3g} times what one row can change\n", event.label,
-                           times, 1 / gaussian->mu);
-    else
-      words += fmt::format("  Answer     {}{}: noisy counts, epsilon {:.3g} each\n", event.label, times,
-                           std::get<PureEvent>(event.mechanism).epsilon.value());
-  }
-  words += fmt::format("  Costs      epsilon {:g} at delta {:g} ({}), charged to data set '{}'\n", proposal.epsilon(),
-                       proposal.delta(), name(accepted.adjacency), config.dataset);
-  if (proposal.aggregation() == wire::v1::Proposal::SECURE)
-    words += fmt::format(
-        "  Secrecy    answers are masked: the coordinator learns only totals over all sites. Each site adds 1/{} of "
-        "the "
-        "noise variance, so up to {} of them may be curious or missing\n",
-        proposal.sites_size() - static_cast<int>(proposal.tolerate()), proposal.tolerate());
-  else
-    words += "  Secrecy    every answer has the full noise before it leaves, whatever the other sites do\n";
-  return words;
 }
 
 }  // namespace eigenveil::federation

@@ -3,358 +3,355 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <set>
 
-#include "../release/atomic_file.hpp"
+#include "anchor.hpp"
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
-#include "eigenveil/privacy/noisy_histogram.hpp"
+#include "eigenveil/ledger/content_key.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::federation {
 namespace {
 
 std::string folder_of(const SiteConfig& config, const std::string& study) {
-  return (std::filesystem::path(config.state) / ("study-" + study)).string();
+  return (std::filesystem::path(config.state) / ("study-" + study_text(study))).string();
 }
 
-bool same(const google::protobuf::Message& a, const google::protobuf::Message& b) {
-  return a.SerializeAsString() == b.SerializeAsString();
+std::int64_t now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A study that ended badly stays ended, across restarts.
-std::optional<Error> how_it_ended(const std::string& folder) {
-  std::ifstream in(folder + "/ended.txt");
-  if (!in) return std::nullopt;
-  int code = 0;
-  std::string why;
-  in >> code;
-  in.ignore(1);
-  std::getline(in, why);
-  return Error{static_cast<ErrorCode>(code), why};
+std::string roster_hash(const std::string& proposal_hash, const std::string& roster) {
+  return hash("roster", {proposal_hash, roster});
 }
 
-Result<MaskPair> keys_in(const std::string& folder) {
-  const std::string path = folder + "/mask.key";
-  std::ifstream in(path, std::ios::binary);
-  if (in) return MaskPair::from_secret(std::string(std::istreambuf_iterator<char>(in), {}));
-  MaskPair pair = MaskPair::draw();
-  EIGENVEIL_TRY(write_secret_file(path, pair.secret));
-  return pair;
+// What the ledger holds against the state folder, for ever. Keys that have moved on cannot be compared any more: the
+// log and the ledger's step tell then whether they are of one time.
+WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::string& data,
+                   const std::optional<WorkRecord>& known) {
+  const auto as_known = [&](const char* fact) { return known ? known->pinned.at(fact) : std::string("moved on"); };
+  return {{{"proposal", hex(proposed.hash)},
+           {"mask key", keys.exchange ? hex(open_key(*keys.exchange)) : as_known("mask key")},
+           {"noise key", keys.index == 0 ? hex(hash("noise key", {keys.noise.view()})) : as_known("noise key")},
+           {"data", data}}};
 }
 
-// `begun`: the state folder knows the study. One that only the ledger knows has lost its answers, and others in their
-// place would be a second set of answers for one charge.
-Result<std::unique_ptr<Reservation>> pay(const SiteConfig& config, const wire::v1::Proposal& proposal,
-                                         const Accepted& accepted, bool begun) {
-  if (config.without_ledger) return reserve_without_ledger(accepted.plan);
-  auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
-  if (!ledger) return ledger.error();
-  auto paid = ledger->begin_work(config.dataset, accepted.plan,
-                                 fmt::format("study {}: {}", proposal.study(), proposal.purpose()),
-                                 "study " + proposal.study(), {});
-  if (!paid) return paid.error();
-  if (!paid->fresh && !begun) {
-    EIGENVEIL_TRY(paid->work->close(WorkState::kLost));
-    return budget_refused(
-        fmt::format("the ledger has paid for study {} before, but {} does not know what was answered: have a new study "
-                    "proposed",
-                    proposal.study(), config.state));
-  }
-  return std::unique_ptr<Reservation>(std::move(paid->work));
+std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Accepted& accepted) {
+  const auto status = ledger.show(config.dataset);
+  if (!status) return status.error().message;
+  std::vector<PrivacyEvent> all;
+  for (const auto& reservation : status->reservations)
+    if (reservation.state != ReservationState::kReturned)
+      all.insert(all.end(), reservation.plan.events.begin(), reservation.plan.events.end());
+  all.insert(all.end(), accepted.plan.events.begin(), accepted.plan.events.end());
+  const auto delta = Delta::of(status->spent_delta);
+  const auto after = delta ? epsilon_of(all, *delta, Accounting::kTight) : Result<double>(delta.error());
+  return fmt::format("epsilon {:.4g} of {} is spent before, {} after", status->spent_epsilon,
+                     status->budget.limit ? fmt::format("{:g}", status->budget.limit->epsilon.value()) : "no limit",
+                     after ? fmt::format("{:.4g}", *after) : "more");
 }
-
-bool gaussian(const wire::v1::Ask& ask) { return ask.has_sum() || ask.has_product(); }
 
 }  // namespace
 
-Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const wire::v1::Proposal& proposal,
-                                                   const Approve& approve, Observer& observer) {
-  auto accepted = check_proposal(proposal, config);
-  if (!accepted) return accepted.error();
-  const std::string folder = folder_of(config, proposal.study());
-  if (const auto ended = how_it_ended(folder)) return *ended;
-  wire::v1::Proposal before;
-  const auto begun = load(folder + "/proposal.bin", before);
-  if (!begun) return begun.error();
-  if (*begun && !same(before, proposal)) return bad_input("it has the number of another study that was begun here");
-  if (!*begun && !approve(in_words(proposal, *accepted, config)))
-    return budget_refused("the person at this site said no");
+Result<Proposed> Proposed::read(const wire::v2::SignedProposal& message, const SiteConfig& config) {
+  Proposed proposed{message, {}, federation::hash("proposal", {message.proposal()})};
+  EIGENVEIL_TRY(read_canonical(message.proposal(), proposed.proposal));
+  if (proposed.proposal.version() != kWireVersion) return bad_input(other_version(proposed.proposal.version()));
+  if (proposed.proposal.study().size() != kStudyBytes) return bad_input("its study has no proper number");
+  EIGENVEIL_TRY(verify_party(config.identity.authority, message.certificate(), Role::kCoordinator,
+                             config.coordinator_name, config.coordinator_key));
+  EIGENVEIL_TRY(verify_signature(message.certificate(), proposal_statement(proposed.hash), message.signature()));
+  return proposed;
+}
 
-  RunOptions run;
-  run.threads = config.threads;
-  run.memory = config.memory;
-  auto rows = bound_rows(accepted->rows, run, 0, observer);
-  if (!rows) return rows.error();
+/// What a reservation gives.
+struct SiteStudy::Parts {
+  SiteConfig config;
+  Proposed proposed;
+  Accepted accepted;
+  std::unique_ptr<Work> work;
+  StudyKeys keys;
+  std::string data;
+  AnswerLog log;
+  bool fresh;
+};
+
+SiteStudy::SiteStudy(Parts parts)
+    : config_(std::move(parts.config)),
+      proposed_(std::move(parts.proposed)),
+      row_options_(std::move(parts.accepted.rows)),
+      script_(*Script::of(proposed_.proposal)),
+      work_(std::move(parts.work)),
+      folder_(folder_of(config_, proposed_.proposal.study())),
+      key_file_(folder_ + "/study.key"),
+      keys_(std::move(parts.keys)),
+      data_key_(std::move(parts.data)),
+      log_(std::move(parts.log)) {}
+
+// The folder comes first and the ledger last, in one transaction that inserts what is not there: whoever lost the
+// folder has other keys, and whoever has another ledger has a folder that knows more than it.
+Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Proposed& proposed,
+                                            const Approve& approve) {
+  const auto& proposal = proposed.proposal;
+  auto accepted = check_proposal(proposal, config, now());
+  if (!accepted) return accepted.error();
+  auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
+  if (!ledger) return ledger.error();
+  const auto generation = ledger->generation();
+  if (!generation) return generation.error();
+  EIGENVEIL_TRY(check_anchor(config.anchor, *generation));
+  const std::string number = study_text(proposal.study());
+  const auto known = ledger->find_work(number);
+  if (!known) return known.error();
+  const std::string folder = folder_of(config, proposal.study());
+  const KeyFile key_file(folder + "/study.key");
+  if (!*known &&
+      !approve(in_words(proposal, proposed.hash, *accepted, config, budget_in_words(*ledger, config, *accepted))))
+    return budget_refused("the person at this site said no");
+  // Time has passed while a person read.
+  if (const auto again = check_proposal(proposal, config, now()); !again) return again.error();
+
   EIGENVEIL_TRY(make_folder(folder));
-  const std::string answers = folder + "/answers.bin";  // there before the proposal is
-  if (*begun && !std::filesystem::exists(answers))
-    return bad_input(answers + " is gone: bring it back, or have a new study proposed");
-  auto log = AnswerLog::open(answers);
+  auto log = AnswerLog::open(folder + "/answers.bin");
   if (!log) return log.error();
-  EIGENVEIL_TRY(store(folder + "/proposal.bin", proposal));
-  auto keys = keys_in(folder);
-  if (!keys) return keys.error();
-  observer.step("reserving budget");
-  auto reservation = pay(config, proposal, *accepted, *begun);
-  if (!reservation) {
-    std::error_code ignored;
-    if (!*begun) std::filesystem::remove(folder + "/proposal.bin", ignored);
-    return reservation.error();
+  auto kept = key_file.load();
+  if (!kept) return kept.error();
+  if (!*kept) {
+    *kept = StudyKeys::draw();
+    EIGENVEIL_TRY(key_file.save(**kept));
   }
-  std::unique_ptr<SiteStudy> study(new SiteStudy(config, proposal, *std::move(accepted), *std::move(rows),
-                                                 *std::move(reservation), *std::move(keys), *std::move(log)));
-  EIGENVEIL_TRY(study->replay());
+  StudyKeys keys = **std::move(kept);
+  const auto data = content_key(config.data, keys.data.view());
+  if (!data) return data.error();
+  const WorkFacts facts = facts_of(proposed, keys, *data, *known);
+  auto begun = ledger->begin_work(config.dataset, accepted->plan,
+                                  fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,
+                                  std::chrono::system_clock::from_time_t(proposal.not_after()));
+  if (!begun) {
+    const auto after = ledger->find_work(number);
+    if (after && *after && is_final((*after)->state)) key_file.erase();
+    return begun.error();
+  }
+  const auto anchored = ledger->generation();
+  if (!anchored) return anchored.error();
+  EIGENVEIL_TRY(write_anchor(config.anchor, *anchored));
+  return Parts{config,          proposed, *std::move(accepted), std::move(begun->work),
+               std::move(keys), *data,    *std::move(log),      begun->fresh};
+}
+
+Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const Proposed& proposed,
+                                                   const Approve& approve, Observer& observer) {
+  observer.step("reserving budget");
+  auto parts = reserve(config, proposed, approve);
+  if (!parts) return parts.error();
+  const bool fresh = parts->fresh;
+  std::unique_ptr<SiteStudy> study(new SiteStudy(*std::move(parts)));
+  // A folder that has answered, or met others, for a charge that was made just now: the ledger is another one.
+  if (fresh && (study->log_.size() > 0 || study->keys_.index > 0 || !study->keys_.exchange))
+    return study->end(
+        budget_refused("the state folder knows this study, and the ledger did not: one of them is an older "
+                       "copy"),
+        WorkState::kLost);
+  if (const auto read = study->read_rows(observer); !read) {
+    // That the rows cannot be used is something about them: it is not free.
+    if (const auto paid = study->work_->begin_answering(); !paid) return paid.error();
+    return study->end(read.error());
+  }
+  if (const auto resumed = study->resume(); !resumed) return resumed.error();
   return study;
 }
 
-SiteStudy::SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-                     std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log)
-    : config_(config),
-      proposal_(std::move(proposal)),
-      accepted_(std::move(accepted)),
-      rows_(std::move(rows)),
-      reservation_(std::move(reservation)),
-      meter_(accepted_.asked),
-      random_(SecureRandom::from_kernel()),
-      keys_(std::move(keys)),
-      folder_(folder_of(config, proposal_.study())),
-      log_(std::move(log)) {}
+Status SiteStudy::read_rows(Observer& observer) {
+  RunOptions run;
+  run.threads = config_.threads;
+  run.memory = config_.memory;
+  auto rows = bound_rows(row_options_, run, config_.memory / 2, observer);  // the other half is for sums
+  if (!rows) return rows.error();
+  const auto data = content_key(config_.data, keys_.data.view());
+  if (!data) return data.error();
+  if (*data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
+  const auto& stated = proposed_.proposal.rows();
+  if (rows->lattice().radius != stated.radius() || rows->lattice().bits != static_cast<int>(stated.bits()))
+    return bad_input("the rows are on another lattice than the proposal says");
+  rows_ = *std::move(rows);
+  return {};
+}
 
-SiteStudy::~SiteStudy() = default;
+// Signed once: a signature has randomness of its own, and the roster must have this very accept.
+Status SiteStudy::make_accept() {
+  const std::string path = folder_ + "/accept.bin";
+  const auto there = load(path, accept_);
+  if (!there) return there.error();
+  if (*there) return {};
+  if (!keys_.exchange) return end(bad_input("the accept of this study is gone"), WorkState::kLost);
+  wire::v2::AcceptStatement statement;
+  statement.set_proposal(proposed_.hash);
+  statement.set_site(config_.identity.party.name);
+  statement.set_role(name(Role::kSite));
+  statement.set_x25519(open_key(*keys_.exchange));
+  if (adjacency() == Adjacency::kReplaceOne) statement.set_rows(rows_->rows());
+  accept_.set_statement(canonical_bytes(statement));
+  accept_.set_certificate(config_.identity.certificate);
+  const auto signature = sign(config_.identity.key, accept_statement(accept_.statement()));
+  if (!signature) return signature.error();
+  accept_.set_signature(*signature);
+  return store(path, accept_);
+}
 
-// Brings meter and rows to where they were: what is on disk was let through before.
-Status SiteStudy::replay() {
+// Log, ledger and keys against each other: what was answered is known, or the study is lost.
+Status SiteStudy::resume() {
+  EIGENVEIL_TRY(make_accept());
+  const WorkRecord record = work_->record();
+  const auto lost = [&](const std::string& why) { return end(budget_refused(why), WorkState::kLost); };
+  if (record.met.empty()) {
+    if (log_.size() > 0 || keys_.index > 0 || !keys_.exchange)
+      return lost("the state folder has met other sites, and the ledger knows nothing of it");
+    return {};
+  }
+  wire::v2::Roster roster;
+  const auto there = load(folder_ + "/roster.bin", roster);
+  if (!there) return there.error();
+  const std::string met = *there ? roster_hash(proposed_.hash, canonical_bytes(roster)) : "";
+  if (hex(met) != record.met) return lost("the roster of this study is gone, or another one");
+  EIGENVEIL_TRY(remember(roster, met));
+  std::string before = chain_->head();
   for (std::size_t i = 0; i < log_.size(); ++i) {
     const auto stored = log_.read(i);
     if (!stored) return stored.error();
-    EIGENVEIL_TRY(admit(stored->ask));
-    if (stored->ask.has_recenter()) {
-      const auto recentring = from_wire(stored->ask.recenter());
-      if (!recentring) return recentring.error();
-      EIGENVEIL_TRY(recenter(rows_, *recentring));
-    } else {
-      answering_ = true;
-    }
+    if (const auto turn = script_.next(stored->ask); !turn) return lost(turn.error().message);
+    if (stored->ask.has_recenter()) EIGENVEIL_TRY(apply(stored->ask.recenter()));
+    before = chain_->head();
+    chain_->add(canonical_bytes(stored->ask));
+    among_ = {stored->ask.among().begin(), stored->ask.among().end()};
   }
+  const std::uint64_t last = log_.size();
+  const bool ahead = record.step + 1 == last;  // one that never left
+  const std::string& expected = ahead ? before : chain_->head();
+  if (!ahead && record.step != last) return lost("the ledger and the log of answers are not of one time");
+  if (record.step > 0 && record.head != hex(expected)) return lost("the ledger knows other answers than the log has");
+  if (keys_.index > last || keys_.index + 1 < last) return lost("the keys and the log of answers are not of one time");
+  if (ahead) return work_->advance(last, hex(chain_->head()));
   return {};
 }
 
-wire::v1::Accept SiteStudy::accept() const {
-  wire::v1::Accept accept;
-  accept.set_study(study());
-  if (accepted_.adjacency == Adjacency::kReplaceOne) accept.set_rows(rows_.rows());
-  accept.set_columns(static_cast<std::uint32_t>(rows_.columns()));
-  if (proposal_.aggregation() != wire::v1::Proposal::SECURE) return accept;
-  const Identity& own = config_.identity;
-  auto* key = accept.mutable_mask_key();
-  key->set_site(own.name);
-  key->set_x25519(keys_.open);
-  key->set_certificate(own.certificate);
-  if (const auto signature = sign(own.key, key_statement(study(), own.name, keys_.open)))
-    key->set_signature(*signature);
-  return accept;
+wire::v2::Standing SiteStudy::standing() const {
+  wire::v2::Standing standing;
+  standing.set_study(study());
+  standing.set_last(static_cast<std::uint32_t>(answers()));
+  if (chain_) standing.set_head(chain_->head());
+  return standing;
 }
 
-Status SiteStudy::meet(const wire::v1::Roster& roster) {
+Result<std::vector<MaskEnd>> SiteStudy::check_roster(const wire::v2::Roster& roster) const {
+  std::vector<MaskEnd> ends;
+  std::set<std::string> keys;
+  bool own = false;
+  std::size_t pinned = 0;
+  for (const auto& accept : roster.accepts()) {
+    wire::v2::AcceptStatement said;
+    EIGENVEIL_TRY(read_canonical(accept.statement(), said));
+    const std::string site = printable(said.site());
+    const auto& sites = proposed_.proposal.sites();
+    const auto listed =
+        std::find_if(sites.begin(), sites.end(), [&](const auto& s) { return s.name() == said.site(); });
+    if (listed == sites.end())
+      return bad_input(fmt::format("the coordinator introduced '{}', who is not in the study", site));
+    if (!ends.empty() && !(ends.back().site < said.site()))
+      return bad_input("the coordinator introduced sites out of order, or one twice");
+    if (said.proposal() != proposed_.hash || said.role() != name(Role::kSite) || said.x25519().size() != Secret::kBytes)
+      return bad_input(fmt::format("'{}' accepted something else than this proposal", site));
+    if (!keys.insert(said.x25519()).second)
+      return bad_input(fmt::format("'{}' has the mask key of another site", site));
+    EIGENVEIL_TRY(
+        verify_party(config_.identity.authority, accept.certificate(), Role::kSite, said.site(), listed->key_hash()));
+    EIGENVEIL_TRY(verify_signature(accept.certificate(), accept_statement(accept.statement()), accept.signature()));
+    const auto pin = config_.peers.find(said.site());
+    if (pin != config_.peers.end() && pin->second != listed->key_hash())
+      return bad_input(fmt::format("'{}' has another key than this site knows", site));
+    if (pin != config_.peers.end()) ++pinned;
+    if (said.site() == config_.identity.party.name) own = canonical_bytes(accept) == canonical_bytes(accept_);
+    ends.push_back({said.site(), said.x25519()});
+  }
+  if (!own) return bad_input("the coordinator introduced this site with something that it did not say");
+  if (secure() && pinned < config_.colluders + std::size_t{proposed_.proposal.shares()})
+    return bad_input(
+        fmt::format("of the sites that take part this one knows {}, and {} may collude: fewer than {} are "
+                    "left, which the noise needs",
+                    pinned, config_.colluders, proposed_.proposal.shares()));
+  return ends;
+}
+
+Status SiteStudy::remember(const wire::v2::Roster& roster, const std::string& roster_hash) {
+  ends_.clear();
+  among_.clear();
+  for (const auto& accept : roster.accepts()) {
+    wire::v2::AcceptStatement said;
+    EIGENVEIL_TRY(read_canonical(accept.statement(), said));
+    ends_.push_back({said.site(), said.x25519()});
+    among_.push_back(said.site());
+  }
+  chain_.emplace(proposed_.hash, roster_hash);
+  return pair_up(roster_hash);
+}
+
+// The secret that pairs are made of is not needed afterwards, and goes.
+Status SiteStudy::pair_up(const std::string& roster_hash) {
+  if (!keys_.exchange) return {};
+  const MaskEnd own{config_.identity.party.name, open_key(*keys_.exchange)};
+  for (const MaskEnd& other : ends_) {
+    if (other.site == own.site) continue;
+    auto mask = Mask::between(*keys_.exchange, own, other, proposed_.hash, roster_hash);
+    if (!mask) return mask.error();
+    keys_.masks.push_back(*std::move(mask));
+  }
+  keys_.exchange.reset();
+  return key_file_.save(keys_);
+}
+
+Status SiteStudy::meet(const std::string& bytes) {
   if (ended_) return *ended_;
-  masks_.clear();
-  for (const auto& key : roster.keys()) {
-    if (key.site() == config_.identity.name) continue;
-    if (std::find(proposal_.sites().begin(), proposal_.sites().end(), key.site()) == proposal_.sites().end())
-      return end(bad_input(fmt::format("the coordinator introduced '{}', who is not in the study", key.site())));
-    const auto valid = verify(config_.identity.authority, key.certificate(), key.site(),
-                              key_statement(study(), key.site(), key.x25519()), key.signature());
-    if (!valid)
-      return end(bad_input(fmt::format("the mask key of '{}' is not its own: {}", key.site(), valid.error().message)));
-    auto mask = Mask::between(keys_, config_.identity.name, key.x25519(), key.site(), study());
-    if (!mask) return end(mask.error());
-    masks_.emplace_back(key.site(), *std::move(mask));
+  const std::string met = roster_hash(proposed_.hash, bytes);
+  if (chain_) {
+    if (hex(met) == work_->record().met) return {};
+    return end(bad_input("the coordinator introduces other sites than before"));
   }
+  wire::v2::Roster roster;
+  if (const auto read = read_canonical(bytes, roster); !read) return end(read.error());
+  if (roster.study() != study()) return end(bad_input("the coordinator introduced the sites of another study"));
+  const auto ends = check_roster(roster);
+  if (!ends) return end(ends.error());
+  // Low order is seen before anything is fixed.
+  const MaskEnd own{config_.identity.party.name, open_key(*keys_.exchange)};
+  for (const MaskEnd& other : *ends)
+    if (other.site != own.site)
+      if (const auto mask = Mask::between(*keys_.exchange, own, other, proposed_.hash, met); !mask)
+        return end(mask.error());
+  if (const auto stored = store(folder_ + "/roster.bin", roster); !stored) return stop(stored.error());
+  if (const auto fixed = work_->meet(hex(met)); !fixed) return stop(fixed.error());
+  if (const auto known = remember(roster, met); !known) return stop(known.error());
   return {};
 }
 
-Error SiteStudy::end(const Error& why) {
+Error SiteStudy::end(const Error& why, WorkState as) {
   if (!ended_) {
     ended_ = why;
-    if (auto file = AtomicFile::create(folder_ + "/ended.txt")) {
-      (void)file->append(fmt::format("{} {}\n", static_cast<int>(why.code), why.message));
-      (void)file->commit();
-    }
+    key_file_.erase();
+    keys_ = StudyKeys::draw();
+    (void)work_->close(as);
   }
   return *ended_;
 }
 
-Status SiteStudy::check_number(const wire::v1::Ask& ask) const {
-  if (ask.study() != study()) return bad_input("the coordinator asked for another study");
-  if (ask.number() == answers() + 1) return {};
-  return bad_input(fmt::format("the coordinator asked number {} where {} was due", ask.number(), answers() + 1));
+// For this process: another one may go on from what is on disk.
+Error SiteStudy::stop(const Error& why) {
+  ended_ = Error{ErrorCode::kInternal, why.message};
+  return *ended_;
 }
 
-Status SiteStudy::admit_repeat(const wire::v1::Ask& ask) {
-  if (ask.repeats() > answers() || !gaussian(ask))
-    return bad_input("the coordinator repeats an answer that was never asked for");
-  const auto failed = log_.read(ask.repeats() - 1);
-  if (!failed) return failed.error();
-  wire::v1::Ask first = failed->ask;
-  first.set_number(ask.number());
-  first.set_repeats(ask.repeats());
-  *first.mutable_among() = ask.among();
-  if (!same(first, ask)) return bad_input("the coordinator repeats an ask with other parameters");
-  if (!accepted_.spare_mu || spares_used_ >= proposal_.spare_rounds())
-    return budget_refused("the coordinator asks for a spare round that is not in the plan");
-  ++spares_used_;
-  mu_ = accepted_.spare_mu;
-  return {};
-}
-
-Status SiteStudy::admit(const wire::v1::Ask& ask) {
-  if (ask.has_recenter()) return {};
-  if (ask.repeats() != 0) return admit_repeat(ask);
-  const auto beyond = [](const Error& why) { return bad_input("the coordinator asks beyond the plan: " + why.message); };
-  if (gaussian(ask)) {
-    const auto mu = meter_.gaussian(ask.label());
-    if (!mu) return beyond(mu.error());
-    mu_ = *mu;
-    return {};
-  }
-  const auto epsilon = meter_.pure(ask.label());
-  if (!epsilon) return beyond(epsilon.error());
-  epsilon_ = *epsilon;
-  return {};
-}
-
-Result<NoisySum> SiteStudy::noisy(PrivateSum sum) {
-  const bool secure = proposal_.aggregation() == wire::v1::Proposal::SECURE;
-  const auto shares = secure ? static_cast<std::size_t>(proposal_.sites_size()) - proposal_.tolerate() : 1;
-  return GaussianMechanism::add_noise(std::move(sum), *mu_, shares, random_);
-}
-
-Result<PrivateCounts> SiteStudy::counts_for(const wire::v1::Ask& ask) {
-  if (ask.has_exceedance()) {
-    const auto query = from_wire(ask.exceedance());
-    if (!query) return query.error();
-    EIGENVEIL_TRY(validate(*query, rows_.facts()));
-    return exact_counts(*query, rows_);
-  }
-  const auto query = from_wire(ask.search());
-  if (!query) return query.error();
-  EIGENVEIL_TRY(validate(*query, rows_.facts()));
-  auto cells = FilteredCells::sweep(*query, rows_);
-  if (!cells) return cells.error();
-  searched_ = ask.search().SerializeAsString();
-  cells_ = *std::move(cells);
-  return cells_->above();
-}
-
-Result<std::vector<Int128>> SiteStudy::values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer) {
-  const auto fill = [&](Result<NoisySum> noisy) -> Result<std::vector<Int128>> {
-    if (!noisy) return noisy.error();
-    answer.set_rows(static_cast<std::uint32_t>(noisy->rows()));
-    answer.set_columns(static_cast<std::uint32_t>(noisy->columns()));
-    answer.set_symmetric(noisy->layout() == PrivateSum::Layout::kSymmetric);
-    answer.set_shift(noisy->shift());
-    return std::move(*noisy).take_values();
-  };
-  switch (ask.kind_case()) {
-    case wire::v1::Ask::kSum: {
-      const auto query = from_wire(ask.sum());
-      if (!query) return query.error();
-      EIGENVEIL_TRY(validate(*query, rows_.facts(), accepted_.adjacency));
-      auto sum = exact_sum(*query, rows_, accepted_.adjacency);
-      if (!sum) return sum.error();
-      return fill(noisy(*std::move(sum)));
-    }
-    case wire::v1::Ask::kExceedance:
-    case wire::v1::Ask::kSearch: {
-      const auto counts = counts_for(ask);
-      if (!counts) return counts.error();
-      const auto cells = NoisyHistogram::release(*counts, accepted_.adjacency, *epsilon_, random_);
-      if (!cells) return cells.error();
-      answer.set_rows(static_cast<std::uint32_t>((*cells)->size()));
-      answer.set_columns(1);
-      return std::vector<Int128>((*cells)->begin(), (*cells)->end());
-    }
-    case wire::v1::Ask::kProduct: {
-      const auto query = from_wire(ask.product());
-      if (!query) return query.error();
-      EIGENVEIL_TRY(validate(*query, rows_.facts()));
-      if (ask.chosen() >= query->grid.size()) return bad_input("the coordinator chose a threshold that is not there");
-      if (!cells_ || searched_ != ask.product().SerializeAsString()) {
-        auto cells = FilteredCells::sweep(*query, rows_);
-        if (!cells) return cells.error();
-        cells_ = *std::move(cells);
-      }
-      PrivateSum sum = cells_->sum(ask.chosen(), accepted_.adjacency);
-      cells_.reset();
-      return fill(noisy(std::move(sum)));
-    }
-    case wire::v1::Ask::kRecenter: {
-      const auto recentring = from_wire(ask.recenter());
-      if (!recentring) return recentring.error();
-      EIGENVEIL_TRY(recenter(rows_, *recentring));
-      return std::vector<Int128>();
-    }
-    case wire::v1::Ask::KIND_NOT_SET:
-      break;
-  }
-  return bad_input("the coordinator asked something that this site does not know");
-}
-
-Status SiteStudy::mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const {
-  if (proposal_.aggregation() != wire::v1::Proposal::SECURE || !gaussian(ask)) return {};
-  std::vector<std::string> among(ask.among().begin(), ask.among().end());
-  std::sort(among.begin(), among.end());
-  const bool twice = std::adjacent_find(among.begin(), among.end()) != among.end();
-  const auto least = static_cast<std::size_t>(proposal_.sites_size()) - proposal_.tolerate();
-  if (twice || among.size() < least || !std::binary_search(among.begin(), among.end(), config_.identity.name))
-    return bad_input(
-        fmt::format("the coordinator asks for a total over {} sites, where the noise needs {}", among.size(), least));
-  for (const std::string& site : among) {
-    if (site == config_.identity.name) continue;
-    const auto found =
-        std::find_if(masks_.begin(), masks_.end(), [&](const auto& entry) { return entry.first == site; });
-    if (found == masks_.end())
-      return bad_input(fmt::format("the coordinator asks for a total with '{}', whose key it never gave", site));
-    found->second.apply(ask.number(), ask.narrow(), values);
-  }
-  return {};
-}
-
-Result<Stored> SiteStudy::answer(const wire::v1::Ask& ask) {
-  if (ended_) return *ended_;
-  if (ask.number() >= 1 && ask.number() <= answers()) {
-    auto stored = log_.read(ask.number() - 1);
-    if (!stored) return stored.error();
-    if (!same(stored->ask, ask)) return end(bad_input("the coordinator repeats an ask with other parameters"));
-    return stored;
-  }
-  if (const auto fits = check_number(ask); !fits) return end(fits.error());
-  if (const auto fits = admit(ask); !fits) return end(fits.error());
-  if (!answering_ && !ask.has_recenter()) {
-    if (const auto begun = reservation_->begin_answering(); !begun) return begun.error();
-    answering_ = true;
-  }
-  wire::v1::Answer answer;
-  answer.set_study(study());
-  answer.set_number(ask.number());
-  auto values = values_for(ask, answer);
-  if (!values) return end(values.error());
-  if (const auto masked = mask(ask, *values); !masked) return end(masked.error());
-  answer.set_entries(values->size());
-  answer.set_narrow(ask.narrow());
-  auto stored = log_.append(ask, answer, *values);
-  if (!stored) return stored.error();
-  stored->values = *std::move(values);
-  if (const auto durable = log_.sync(); !durable) return end(durable.error());
-  return stored;
-}
-
-void SiteStudy::finish() {
-  if (!answering_) reservation_->close_unused();
-  ended_ = bad_input("the study is over");
-}
+void SiteStudy::finish() { (void)end(bad_input("the study is over"), WorkState::kClosed); }
 
 }  // namespace eigenveil::federation

@@ -9,29 +9,30 @@
 #include <optional>
 
 #include "channel.hpp"
+#include "credentials.hpp"
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/wire/convert.hpp"
+#include "version1.grpc.pb.h"
 #include "wire.grpc.pb.h"
 
 namespace eigenveil::federation {
 
-using SiteStream = grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>;
+using SiteStream = grpc::ServerReaderWriter<wire::v2::ToSite, wire::v2::FromSite>;
 using Lock = std::unique_lock<std::mutex>;
 
 /// One thread a connection (`Join`), one that asks; everything they share is under `mutex_`.
-class Sites::Service final : public wire::v1::Coordinator::Service {
+class Sites::Service final : public wire::v2::Coordinator::Service {
  public:
   explicit Service(Options options) : options_(std::move(options)) {
-    for (const std::string& name : options_.names) sites_[name];
+    for (const auto& [name, pin] : options_.peers) sites_[name];
   }
 
   Status start() {
-    grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    tls.pem_root_certs = options_.identity.authority;
-    tls.pem_key_cert_pairs = {{options_.identity.key, options_.identity.certificate}};
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(options_.listen, grpc::SslServerCredentials(tls), &port_);
+    builder.AddListeningPort(options_.listen, credentials_of_coordinator(options_.identity, options_.peers), &port_);
     builder.RegisterService(this);
+    builder.RegisterService(&old_);
     builder.SetMaxReceiveMessageSize(kLargestReply);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second coordinator on the port is an error
     tune(builder);
@@ -56,16 +57,13 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   int port() const { return port_; }
 
   grpc::Status Join(grpc::ServerContext* context, SiteStream* stream) override {
-    const std::string name = peer_of(*context);
-    wire::v1::FromSite hello;
+    wire::v2::FromSite hello;
     if (!stream->Read(&hello)) return grpc::Status::OK;
-    if (!sites_.contains(name))
-      return turn_away(*stream, fmt::format("'{}' is not one of the sites of this study", name));
+    const auto peer = peer_of(*context->auth_context());
+    if (!peer) return turn_away(*stream, peer.error().message);
+    const std::string& name = peer->name;  // one of ours: TLS has seen to it
     if (!hello.has_hello() || hello.hello().version() != kWireVersion)
-      return turn_away(*stream,
-                       fmt::format("the site speaks version {} of the protocol, the coordinator version {}: use "
-                                   "the same release of eigenveil at both",
-                                   hello.hello().version(), kWireVersion));
+      return turn_away(*stream, other_version(hello.hello().version()));
     Lock lock(mutex_);
     Site& site = sites_[name];
     // A site has one connection: the newest.
@@ -81,12 +79,12 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return grpc::Status::OK;
   }
 
-  std::map<std::string, wire::v1::Accept> propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                  std::map<std::string, wire::v1::Accept> known) {
+  std::map<std::string, wire::v2::Accept> propose(const wire::v2::SignedProposal& proposal,
+                                                  std::map<std::string, wire::v2::Accept> known) {
     Lock lock(mutex_);
     for (auto& [name, accept] : known) sites_[name].accept = accept;
-    proposal_ = proposal;
-    columns_ = columns;
+    proposal_ = Proposed{proposal, {}, hash("proposal", {proposal.proposal()})};
+    proposal_->proposal.ParseFromString(proposal.proposal());
     changed_.notify_all();
     const auto decided = [&] {
       return std::all_of(sites_.begin(), sites_.end(),
@@ -98,7 +96,7 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
         if (changed_.wait_for(lock, std::chrono::seconds(5)) == std::cv_status::timeout && !decided()) say_missing();
       }
     }
-    std::map<std::string, wire::v1::Accept> accepts;
+    std::map<std::string, wire::v2::Accept> accepts;
     for (auto& [name, site] : sites_) {
       if (site.accept && !site.lost)
         accepts[name] = *site.accept;
@@ -108,15 +106,16 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
     return accepts;
   }
 
-  void introduce(const wire::v1::Roster& roster) {
+  void introduce(const std::string& roster) {
     const Lock lock(mutex_);
     roster_ = roster;
     changed_.notify_all();
   }
 
-  Total ask(const wire::v1::Ask& ask, const AnswerShape& shape) {
+  Total ask(const ChainedAsk& chained, const AnswerShape& shape) {
     Lock lock(mutex_);
-    ask_ = ask;
+    const wire::v2::Ask& ask = chained.ask;
+    ask_ = chained;
     shape_ = shape;
     total_ = {};
     total_.values.resize(shape.entries);
@@ -156,18 +155,15 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
 
  private:
   struct Site {
-    std::optional<wire::v1::Accept> accept;
+    std::optional<wire::v2::Accept> accept;
     std::optional<Error> lost;
+    std::uint32_t last = 0;  // where it stands, by its own words and its answers
+    std::string head;
     grpc::ServerContext* context = nullptr;  // of its connection
   };
 
-  static std::string peer_of(const grpc::ServerContext& context) {
-    const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
-    return names.empty() ? "" : std::string(names.front().data(), names.front().size());
-  }
-
   static grpc::Status turn_away(SiteStream& stream, const std::string& reason) {
-    wire::v1::ToSite message;
+    wire::v2::ToSite message;
     message.mutable_refusal()->set_reason(reason);
     stream.Write(message);
     return grpc::Status::OK;
@@ -202,23 +198,23 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   void converse(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     if (!settle_proposal(name, site, context, stream)) return;
     Lock lock(mutex_);
-    if (proposal_->aggregation() == wire::v1::Proposal::SECURE) {
-      if (!wait(lock, context, [&] { return roster_ || finished_ || site.lost; })) return;
-      if (roster_) {
-        wire::v1::ToSite message;
-        *message.mutable_roster() = *roster_;
-        lock.unlock();
-        if (!stream.Write(message)) return;
-        lock.lock();
-      }
+    if (!wait(lock, context, [&] { return roster_ || finished_ || site.lost; })) return;
+    if (roster_ && !site.lost) {
+      wire::v2::ToSite message;
+      message.set_roster(*roster_);
+      lock.unlock();
+      if (!stream.Write(message)) return;
+      lock.lock();
     }
     const auto due = [&] {
       return ask_ && !total_.from.contains(name) &&
-             std::find(ask_->among().begin(), ask_->among().end(), name) != ask_->among().end();
+             std::find(ask_->ask.among().begin(), ask_->ask.among().end(), name) != ask_->ask.among().end();
     };
     for (;;) {
       if (!wait(lock, context, [&] { return due() || finished_ || site.lost; })) return;
-      wire::v1::ToSite message;
+      wire::v2::ToSite message;
+      if (due() && !site.lost && !finished_ && !stands(site))
+        lose(name, site, bad_input("it has forgotten what it answered: it was restored from an older copy"));
       if (site.lost) {
         message.mutable_refusal()->set_reason("the study goes on without this site: " + site.lost->message);
         lock.unlock();
@@ -226,47 +222,78 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
         return;
       }
       if (finished_) {
-        message.mutable_finish()->set_study(proposal_->study());
+        message.mutable_finish()->set_study(proposal_->proposal.study());
         lock.unlock();
         stream.Write(message);
-        wire::v1::FromSite rest;
+        wire::v2::FromSite rest;
         while (stream.Read(&rest)) continue;  // until the site hangs up
         return;
       }
-      *message.mutable_ask() = *ask_;
+      message.set_ask(ask_->bytes);
+      const ChainedAsk asked = *ask_;
       const AnswerShape shape = shape_;
       lock.unlock();
-      if (!stream.Write(message) || !receive(name, site, message.ask(), shape, stream)) return;
+      if (!stream.Write(message) || !receive(name, site, asked, shape, stream)) return;
       lock.lock();
     }
+  }
+
+  // Whether the site is where the ask goes on from, or has answered it before.
+  bool stands(const Site& site) const {
+    const std::uint32_t number = ask_->ask.number();
+    if (site.last + 1 == number) return number == 1 || site.head == ask_->ask.prev();
+    return site.last >= number;
   }
 
   bool settle_proposal(const std::string& name, Site& site, const grpc::ServerContext& context, SiteStream& stream) {
     Lock lock(mutex_);
     if (!wait(lock, context, [&] { return proposal_.has_value(); })) return false;
-    wire::v1::ToSite message;
-    *message.mutable_proposal() = *proposal_;
+    wire::v2::ToSite message;
+    *message.mutable_proposal() = proposal_->signed_by;
     lock.unlock();
-    wire::v1::FromSite reply;
+    wire::v2::FromSite reply;
+    wire::v2::FromSite standing;
     if (!stream.Write(message) || !stream.Read(&reply)) return false;
+    if (reply.has_accept() && !stream.Read(&standing)) return false;
     lock.lock();
     if (reply.has_refusal()) {
       lose(name, site, said_no(reply.refusal()));
       return false;
     }
-    if (!reply.has_accept() || reply.accept().study() != proposal_->study() || reply.accept().columns() != columns_ ||
-        (proposal_->adjacency() == "replace-one" && !reply.accept().has_rows())) {
+    if (!reply.has_accept() || !standing.has_standing()) {
       lose(name, site, bad_input("it answered the proposal with something else"));
       return false;
     }
-    if (!site.accept) site.accept = reply.accept();
+    if (const auto good = check_accept(name, reply.accept()); !good) {
+      lose(name, site, good.error());
+      return false;
+    }
+    if (site.accept && canonical_bytes(*site.accept) != canonical_bytes(reply.accept())) {
+      lose(name, site, bad_input("it accepted the proposal before, with other keys: it has lost its state"));
+      return false;
+    }
+    site.accept = reply.accept();
+    site.last = standing.standing().last();
+    site.head = standing.standing().head();
     changed_.notify_all();
     return true;
   }
 
-  static Error said_no(const wire::v1::Refusal& refusal) {
+  Status check_accept(const std::string& name, const wire::v2::Accept& accept) const {
+    wire::v2::AcceptStatement said;
+    EIGENVEIL_TRY(read_canonical(accept.statement(), said));
+    if (said.proposal() != proposal_->hash || said.site() != name || said.role() != federation::name(Role::kSite) ||
+        said.x25519().size() != Secret::kBytes || said.has_rows() != (proposal_->proposal.adjacency() == "replace-one"))
+      return bad_input("it accepted something else than the proposal");
+    EIGENVEIL_TRY(
+        verify_party(options_.identity.authority, accept.certificate(), Role::kSite, name, options_.peers.at(name)));
+    return verify_signature(accept.certificate(), accept_statement(accept.statement()), accept.signature());
+  }
+
+  static Error said_no(const wire::v2::Refusal& refusal) {
     const bool budget = refusal.code() == static_cast<std::uint32_t>(ErrorCode::kBudgetRefused);
-    return Error{budget ? ErrorCode::kBudgetRefused : ErrorCode::kBadInput, "it refused: " + refusal.reason()};
+    return Error{budget ? ErrorCode::kBudgetRefused : ErrorCode::kBadInput,
+                 "it refused: " + printable(refusal.reason(), 1000)};
   }
 
   bool lose_for(const std::string& name, Site& site, const Error& why) {
@@ -276,15 +303,17 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
   }
 
   // One answer at a time is read, so that there is one copy beside the total; of the others, a first part.
-  bool receive(const std::string& name, Site& site, const wire::v1::Ask& ask, const AnswerShape& shape,
+  bool receive(const std::string& name, Site& site, const ChainedAsk& asked, const AnswerShape& shape,
                SiteStream& stream) {
-    wire::v1::FromSite message;
+    const wire::v2::Ask& ask = asked.ask;
+    wire::v2::FromSite message;
     if (!stream.Read(&message)) return false;
     if (message.has_refusal()) return lose_for(name, site, said_no(message.refusal()));
     const auto& head = message.answer();
     if (!message.has_answer() || head.study() != ask.study() || head.number() != ask.number() ||
-        head.rows() != shape.rows || head.columns() != shape.columns || head.symmetric() != shape.symmetric ||
-        head.shift() != shape.shift || head.entries() != shape.entries || head.narrow() != ask.narrow())
+        head.head() != asked.head || head.rows() != shape.rows || head.columns() != shape.columns ||
+        head.symmetric() != shape.symmetric || head.shift() != shape.shift || head.entries() != shape.entries ||
+        head.narrow() != ask.narrow())
       return lose_for(name, site,
                       bad_input(fmt::format("it sent something else than the answer to '{}'", ask.label())));
     const bool narrow = head.narrow();
@@ -301,25 +330,40 @@ class Sites::Service final : public wire::v1::Coordinator::Service {
       got += bytes.size() / each;
     }
     const Lock lock(mutex_);
-    if (!ask_ || ask_->number() != ask.number() || site.lost) return false;
+    if (!ask_ || ask_->head != asked.head || site.lost) return false;
     for (std::size_t i = 0; i < scratch_.size(); ++i)
       total_.values[i] =
           static_cast<Int128>(static_cast<UInt128>(total_.values[i]) + static_cast<UInt128>(scratch_[i]));
     total_.from.insert(name);
+    site.last = std::max(site.last, ask.number());
+    site.head = asked.head;
     changed_.notify_all();
     return true;
   }
 
+  // Whoever still speaks the first version hears one sentence.
+  class Old final : public wire::v1::Coordinator::Service {
+    grpc::Status Join(grpc::ServerContext*,
+                      grpc::ServerReaderWriter<wire::v1::ToSite, wire::v1::FromSite>* stream) override {
+      wire::v1::FromSite hello;
+      wire::v1::ToSite message;
+      stream->Read(&hello);
+      message.mutable_refusal()->set_reason(other_version(1));
+      stream->Write(message);
+      return grpc::Status::OK;
+    }
+  };
+
   Options options_;
+  Old old_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Site> sites_;  // its keys never change
-  std::optional<wire::v1::Proposal> proposal_;
-  std::size_t columns_ = 0;
-  std::optional<wire::v1::Roster> roster_;
-  std::optional<wire::v1::Ask> ask_;
+  std::optional<Proposed> proposal_;
+  std::optional<std::string> roster_;
+  std::optional<ChainedAsk> ask_;
   AnswerShape shape_;
   Total total_;
   bool finished_ = false;
@@ -338,12 +382,12 @@ Result<std::unique_ptr<Sites>> Sites::listen(Options options) {
 }
 
 int Sites::port() const { return service_->port(); }
-std::map<std::string, wire::v1::Accept> Sites::propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                       std::map<std::string, wire::v1::Accept> known) {
-  return service_->propose(proposal, columns, std::move(known));
+std::map<std::string, wire::v2::Accept> Sites::propose(const wire::v2::SignedProposal& proposal,
+                                                       std::map<std::string, wire::v2::Accept> known) {
+  return service_->propose(proposal, std::move(known));
 }
-void Sites::introduce(const wire::v1::Roster& roster) { service_->introduce(roster); }
-Total Sites::ask(const wire::v1::Ask& ask, const AnswerShape& shape) { return service_->ask(ask, shape); }
+void Sites::introduce(const std::string& roster) { service_->introduce(roster); }
+Total Sites::ask(const ChainedAsk& ask, const AnswerShape& shape) { return service_->ask(ask, shape); }
 void Sites::finish() { service_->finish(); }
 std::map<std::string, Error> Sites::lost() const { return service_->lost(); }
 

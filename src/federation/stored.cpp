@@ -15,6 +15,7 @@
 #include <fstream>
 
 #include "../release/atomic_file.hpp"
+#include "eigenveil/federation/chain.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::federation {
@@ -34,7 +35,7 @@ Status for_each_part(const std::vector<Int128>& values, bool narrow, const Use& 
 }
 
 std::string framed(const google::protobuf::Message& message) {
-  const std::string bytes = message.SerializeAsString();
+  const std::string bytes = canonical_bytes(message);
   const auto size = static_cast<std::uint32_t>(bytes.size());
   std::string result(4, '\0');
   std::memcpy(result.data(), &size, 4);
@@ -115,12 +116,22 @@ Status make_folder(const std::string& path) {
   return bad_input(fmt::format("{}: the folder cannot be made: {}", path, failure.message()));
 }
 
+Status sync_folder(const std::string& file) {
+  const auto parent = std::filesystem::path(file).parent_path();
+  const std::string folder = parent.empty() ? std::string(".") : parent.string();
+  const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool done = opened >= 0 && ::fsync(opened) == 0;
+  if (opened >= 0) ::close(opened);
+  return done ? Status() : cannot_write(folder);
+}
+
 Result<AnswerLog> AnswerLog::open(const std::string& path) {
   AnswerLog log(path, ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   if (log.file_ < 0) return bad_input(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   if (::flock(log.file_, LOCK_EX | LOCK_NB) != 0)
     return bad_input(fmt::format("{}: another process uses this file", path));
   EIGENVEIL_TRY(log.scan());
+  EIGENVEIL_TRY(sync_folder(path));
   return log;
 }
 
@@ -172,7 +183,7 @@ Result<Stored> AnswerLog::read(std::size_t index) const {
   return stored;
 }
 
-Result<Stored> AnswerLog::append(const wire::v1::Ask& ask, const wire::v1::Answer& answer,
+Result<Stored> AnswerLog::append(const wire::v2::Ask& ask, const wire::v2::Answer& answer,
                                  const std::vector<Int128>& values) {
   const std::uint64_t at = starts_.back();
   const std::string messages = framed(ask) + framed(answer);

@@ -106,9 +106,9 @@ std::variant<Socket, std::string> open_socket(const std::string& address) {
 enum class Step { kDone, kTimeout, kClosed, kFailed };
 
 /// TLS over memory that we carry to and from the socket ourselves: OpenSSL's own socket raises SIGPIPE.
-class Connection {
+class TlsConnection {
  public:
-  Connection(SSL_CTX* context, const Socket& socket) : ssl_(SSL_new(context)), socket_(socket.get()) {
+  TlsConnection(SSL_CTX* context, const Socket& socket) : ssl_(SSL_new(context)), socket_(socket.get()) {
     in_ = BIO_new(BIO_s_mem());
     out_ = BIO_new(BIO_s_mem());
     BIO_set_mem_eof_return(in_, -1);
@@ -194,6 +194,13 @@ bool about_our_certificate(int alert) {
   }
 }
 
+/// Who should be there.
+struct Expected {
+  std::string authority;
+  std::string name;
+  std::string key_hash;
+};
+
 /// Our own credentials, as the connection needs them.
 struct Ours {
   ContextPtr context;
@@ -229,19 +236,16 @@ std::string refused_ours(const std::string& address, const Ours& ours, int alert
 }
 
 /// What is wrong with the certificate that the other side showed; empty if nothing.
-std::string their_fault(SSL* ssl, const std::string& address, const std::string& expected_name) {
+std::string their_fault(SSL* ssl, const std::string& address, const Expected& expected) {
   const CertificatePtr theirs(SSL_get1_peer_certificate(ssl));
   if (!theirs) return fmt::format("{} shows no certificate", address);
-  std::string fault = trust_fault(static_cast<int>(SSL_get_verify_result(ssl)), theirs.get(),
-                                  fmt::format("the certificate of the coordinator at {}", address));
-  if (!fault.empty()) return fault;
-  const bool named = X509_check_host(theirs.get(), expected_name.data(), expected_name.size(), 0, nullptr) == 1 ||
-                     X509_check_ip_asc(theirs.get(), expected_name.c_str(), 0) == 1;
-  ERR_clear_error();
-  if (named) return "";
-  const auto carried = common_name_of(theirs.get());
-  return fmt::format("the certificate of the coordinator at {} carries the name '{}', not '{}'", address,
-                     carried ? *carried : "", expected_name);
+  const BioPtr pem(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(pem.get(), theirs.get());
+  char* first = nullptr;
+  const long size = BIO_get_mem_data(pem.get(), &first);
+  const auto checked =
+      verify_party(expected.authority, {first, first + size}, Role::kCoordinator, expected.name, expected.key_hash);
+  return checked ? "" : fmt::format("at {}, {}", address, checked.error().message);
 }
 
 std::string handshake_fault(Step step, const std::string& address, const Ours& ours) {
@@ -256,16 +260,16 @@ std::string handshake_fault(Step step, const std::string& address, const Ours& o
   return fmt::format("{} speaks no TLS: it is no coordinator, or one without certificates", address);
 }
 
-std::string probe(const std::string& address, const std::string& expected_name, const Ours& ours) {
+std::string probe(const std::string& address, const Expected& expected, const Ours& ours) {
   auto opened = open_socket(address);
   if (const auto* fault = std::get_if<std::string>(&opened)) return *fault;
-  Connection connection(ours.context.get(), std::get<Socket>(opened));
+  TlsConnection connection(ours.context.get(), std::get<Socket>(opened));
   SSL* ssl = connection.get();
-  SSL_set_tlsext_host_name(ssl, expected_name.c_str());
+  SSL_set_tlsext_host_name(ssl, expected.name.c_str());
 
   const Step shaken = connection.run([](SSL* s) { return SSL_connect(s); });
   if (shaken != Step::kDone) return handshake_fault(shaken, address, ours);
-  if (std::string fault = their_fault(ssl, address, expected_name); !fault.empty()) return fault;
+  if (std::string fault = their_fault(ssl, address, expected); !fault.empty()) return fault;
 
   // In TLS 1.3 the other side looks at our certificate only now. A coordinator sends its HTTP/2 settings at once.
   char byte = 0;
@@ -284,14 +288,14 @@ std::string probe(const std::string& address, const std::string& expected_name, 
 
 }  // namespace
 
-std::string why_no_connection(const std::string& address, const std::string& expected_name, const std::string& ca_pem,
-                              const std::string& certificate_pem, const std::string& key_pem) {
-  const auto ours = our_side(ca_pem, certificate_pem, key_pem);
+std::string why_no_connection(const std::string& address, const std::string& coordinator,
+                              const std::string& coordinator_key, const Identity& own) {
+  const auto ours = our_side(own.authority, own.certificate, own.key);
   std::string answer;
   if (const auto* fault = std::get_if<std::string>(&ours))
     answer = *fault;
   else
-    answer = probe(address, expected_name, std::get<Ours>(ours));
+    answer = probe(address, {own.authority, coordinator, coordinator_key}, std::get<Ours>(ours));
   ERR_clear_error();
   return answer;
 }

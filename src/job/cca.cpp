@@ -18,10 +18,12 @@ Result<Chosen> choose_columns(const CcaJob& job) {
     return usage_error("--x-columns and --y-columns say which columns are the two views: give both");
   if (!job.fit.rows.source.columns.empty())
     return usage_error("--columns does not go with --x-columns and --y-columns, which choose columns already");
+  auto facts = file_facts(job.fit.rows);
+  if (!facts) return facts.error();
   Chosen chosen{job.fit.rows, 0};
   std::vector<std::string> both;
   for (const auto* list : {&job.x_columns, &job.y_columns}) {
-    const auto names = column_names(job.fit.rows.data, job.fit.rows.source, *list);
+    const auto names = column_names(job.fit.rows.data, facts->source, *list);
     if (!names) return names.error();
     if (list == &job.x_columns) chosen.raw_x = names->size();
     both.insert(both.end(), names->begin(), names->end());

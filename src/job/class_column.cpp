@@ -77,6 +77,15 @@ Result<std::vector<std::string>> names_without_file(const std::vector<std::strin
 
 }  // namespace
 
+std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices) {
+  std::vector<double> cuts;
+  for (std::size_t i = 1; i < slices; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(slices);
+    cuts.push_back(range.lower + share * (range.upper - range.lower));
+  }
+  return cuts;
+}
+
 Result<std::vector<std::string>> column_names(const std::string& data, const SourceOptions& given,
                                               const std::vector<std::string>& columns) {
   if (data.empty()) return names_without_file(columns);

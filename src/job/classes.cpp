@@ -118,15 +118,6 @@ Result<NumericColumn> range_of(const SirJob& job, const std::string& column) {
                   column));
 }
 
-std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices) {
-  std::vector<double> cuts;
-  for (std::size_t i = 1; i < slices; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(slices);
-    cuts.push_back(range.lower + share * (range.upper - range.lower));
-  }
-  return cuts;
-}
-
 }  // namespace
 
 Result<FitOutcome> run_fda(const FdaJob& job, Observer& observer) {
@@ -142,7 +133,9 @@ Result<FitOutcome> run_fda(const FdaJob& job, Observer& observer) {
 
 Result<FitOutcome> run_sir(const SirJob& job, Observer& observer) {
   if (job.response.empty()) return usage_error("--response COL says which column is to be explained");
-  const auto names = column_names(job.fit.rows.data, job.fit.rows.source, {job.response});
+  const auto facts = file_facts(job.fit.rows);
+  if (!facts) return facts.error();
+  const auto names = column_names(job.fit.rows.data, facts->source, {job.response});
   if (!names) return names.error();
   Slices slices = job.slices;
   std::optional<std::size_t> merged;

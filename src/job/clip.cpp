@@ -293,8 +293,7 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   const BoundingDiagnostics diagnostics = held.diagnostics();
   const std::size_t rows = diagnostics.rows;
   // Under add-remove-one their number is private and decides nothing.
-  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne)
-    return bad_input("there must be at least two pairs");
+  if (rows < 2 && job.privacy.adjacency == Adjacency::kReplaceOne) return bad_input("there must be at least two pairs");
   PrivacyOptions privacy = job.privacy;
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
   follow_budget(options, privacy.epsilon, privacy.delta);

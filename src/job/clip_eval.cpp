@@ -35,7 +35,7 @@ Status choose_encoder(const nlohmann::json& encoders, const std::string& side, c
   if (!ours && !in_file)
     return bad_input(
         fmt::format("the model was fitted with the {} encoder {}, which this program does not know; fit it again", side,
-                    eigenveil::quoted(kind)));
+                    eigenveil::quote(kind)));
   chosen = kind;
   if (ours) {
     if (!named.empty() && named != kind)

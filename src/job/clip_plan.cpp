@@ -16,7 +16,7 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kLargestPlanned = 4096;  // pairs of a batch
+constexpr double kLargestPlanned = 4096;                // pairs of a batch
 constexpr std::size_t kEntries = std::size_t{1} << 20;  // numbers that the draw may take
 
 struct Tried {
@@ -103,8 +103,11 @@ class ClipSample {
         const SumQuery query = event.label == "second moments" ? SumQuery(Gram{})
                                : event.label == "row count"    ? SumQuery(ClassCounts{1})
                                                                : SumQuery(ClassSums{1});
-        tried.noise.push_back({event.label, deviation_of(empty_sum(query, rows_.columns(), rows_.lattice(), adjacency), gaussian->mu) /
-                                                static_cast<double>(n), false});
+        tried.noise.push_back(
+            {event.label,
+             deviation_of(empty_sum(query, rows_.columns(), rows_.lattice(), adjacency), gaussian->mu) /
+                 static_cast<double>(n),
+             false});
       }
     const auto start = std::chrono::steady_clock::now();
     const auto fit = fit_clip(oracle, options);

@@ -161,6 +161,9 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
         fmt::format("the images of {} are {}x{} (height x width), but --image-shape or the model says "
                     "{}x{}",
                     path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
+  if (folder.images == 1 && !choices.image_shape)
+    return usage_error(
+        fmt::format("{}: one image alone does not say how large images are: state it with --image-shape HxW", path));
   const auto make = [&](std::size_t channels) {
     return ImageEncoder::make({choices.image_encoder, folder.height, folder.width, channels, choices.lower,
                                choices.upper, choices.image_sha256, threads});
@@ -179,7 +182,7 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
   const auto folder = image_folder(path);
   if (!folder) return folder.error();
   if (*folder) return encoder_for_folder(path, **folder, choices, threads);
-  const auto source = open_source(path, {});
+  const auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   const std::size_t pixels = (*source)->columns().size();
   const auto root = [](std::size_t n) {
@@ -204,7 +207,7 @@ Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& 
 
 Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEncoder& encoder, const PublicBasis* basis,
                                          int threads) {
-  SourceOptions options;
+  SourceOptions options{.header = HeaderRule::kNo};
   options.colour = encoder.options().channels == 3;
   options.threads = threads;
   auto source = open_source(path, options);
@@ -217,13 +220,13 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
 }
 
 Result<std::unique_ptr<View>> vector_view(const std::string& path) {
-  auto source = open_source(path, {});
+  auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   return std::unique_ptr<View>(std::make_unique<VectorView>(*std::move(source), path));
 }
 
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {
-  auto source = open_source(path, {});
+  auto source = open_source(path, {.header = HeaderRule::kNo, .fields = 1});
   if (!source) return source.error();
   if ((*source)->columns().size() != 1)
     return bad_input(

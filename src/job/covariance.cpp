@@ -98,6 +98,7 @@ Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) 
   manifest["noise_edge"] = fitted->pca.noise_edge;
   if (program.method == PcaMethod::kSpiked)
     manifest["error_rates"] = spiked_rates_json(fitted->pca, fitted->noise_variance, budget);
+  if (fitted->assumed) add_assumed(manifest, *fitted->assumed);
   if (!selection->forecasts.empty())
     manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection->forecasts}};
   Model model{{{"components", fitted->pca.components.transpose()},

@@ -67,8 +67,8 @@ class OwnRows final : public HeldRows {
     auto charged = charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run, request.data,
                                request.purpose, observer);
     if (!charged) return charged.error();
-    auto oracle = std::make_unique<LocalOracle>(std::move(sums_), std::move(charged->reservation),
-                                                std::move(charged->random));
+    auto oracle =
+        std::make_unique<LocalOracle>(std::move(sums_), std::move(charged->reservation), std::move(charged->random));
     return ChargedOracle{static_cast<Charge&&>(*charged), std::move(oracle)};
   }
 

@@ -29,8 +29,6 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   if (spiked.rank) options["rank"] = *spiked.rank;
   if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
   if (spiked.guarantee == Guarantee::kModel) {
-    options["c2"] = spiked.c2;
-    options["c3"] = spiked.c3;
     if (spiked.spike) options["spike"] = *spiked.spike;
   } else {
     options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
@@ -76,6 +74,19 @@ nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, co
   return {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
 }
 
+void add_assumed(nlohmann::json& manifest, const AssumedSensitivity& assumed) {
+  manifest["assumed_sensitivity"] = {{"projector", assumed.bound.projector},
+                                     {"sum", assumed.bound.sum},
+                                     {"failure_probability", assumed.failure},
+                                     {"confidence", assumed.confidence},
+                                     {"data_sets", assumed.draws}};
+  manifest["warnings"].push_back(
+      fmt::format("Model-based guarantee: one row is assumed to move the projector by at most {:.4g} and the sum of u "
+                  "u^T by at most "
+                  "{:.4g}. These were the farthest in {} data sets drawn from the spiked model.",
+                  assumed.bound.projector, assumed.bound.sum, assumed.draws));
+}
+
 const char* version() { return EIGENVEIL_VERSION; }
 
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
@@ -84,6 +95,17 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
           {"row_bound", row_bound},
           {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
+
+namespace {
+
+// Spare rounds count whether or not a site was lost.
+std::vector<PrivacyEvent> charged_events(const Charge& charge) {
+  std::vector<PrivacyEvent> events = charge.plan.events;
+  events.insert(events.end(), charge.spares.begin(), charge.spares.end());
+  return events;
+}
+
+}  // namespace
 
 nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
                                const PrivacyOptions& privacy, const Charge& charge, double rows) {
@@ -97,7 +119,7 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
       {"delta", privacy.delta.value()},
       {"certified_epsilon", charge.certified_epsilon},
       {"accounting", privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
-      {"events", events_to_json(charge.plan.events)},
+      {"events", events_to_json(charged_events(charge))},
       {"guarantee", guarantee_in_words(privacy, charge)},
       {"private", charge.secure},
       {"warnings", nlohmann::json::array()},
@@ -114,9 +136,6 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
                     charge.certified_epsilon));
   }
   manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
-  if (charge.plan.model_based)
-    manifest["warnings"].push_back(
-        "Model-based guarantee: it holds only if the rows are independent draws from a spiked Gaussian.");
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;
 }

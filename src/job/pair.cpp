@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostMatrixColumns = 5000;
 
 Result<Matrix> read_matrix(const std::string& path) {
-  const auto source = open_source(path, {.header = Header::kNo});
+  const auto source = open_source(path, {.header = HeaderRule::kNo});
   if (!source) return source.error();
   const std::size_t d = (*source)->columns().size();
   if (d > kMostMatrixColumns)
@@ -69,10 +69,9 @@ Result<FitOutcome> run_pair(const PairJob& job, Observer& observer) {
   const auto d = static_cast<std::size_t>(pair->A.rows());
   EIGENVEIL_TRY(check(options, d));
 
-  const PrivacyPlan plan =
-      options.as_in_paper
-          ? paper_plan_pair(job.privacy.adjacency, options, job.privacy.epsilon, job.privacy.delta)
-          : plan_pair(job.privacy.adjacency, options);
+  const PrivacyPlan plan = options.as_in_paper
+                               ? paper_plan_pair(job.privacy.adjacency, options, job.privacy.epsilon, job.privacy.delta)
+                               : plan_pair(job.privacy.adjacency, options);
   auto charged =
       charge_plan(plan, PairOracle::largest_sensitivity(), job.privacy, job.run, {job.matrix_a, job.matrix_b},
                   fmt::format("gep --noise {} --components {}", name(options.noise), options.components), observer);

@@ -81,6 +81,7 @@ nlohmann::json pca_manifest(const PcaJob& job, const Selection& selection, const
   manifest["noise_edge"] = fit.pca.noise_edge;
   if (fit.noise_variance)
     manifest["error_rates"] = spiked_rates_json(fit.pca, *fit.noise_variance, budget_of(job.privacy));
+  if (fit.assumed) add_assumed(manifest, *fit.assumed);
   if (!selection.forecasts.empty())
     manifest["planner"] = {{"chosen", describe(selection.program)}, {"forecasts", selection.forecasts}};
   const auto drowned = (fit.pca.eigenvalues.array() <= fit.pca.noise_edge).count();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "eigenveil/estimators/pca/model_sensitivity.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -169,18 +170,24 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
            "and demonstrations only.";
   const bool paper = privacy.calibration == Calibration::kPaper;
   const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
+  const bool model = charge.plan.model_based;
   const std::string words = fmt::format(
       "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
       "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
       "except with probability {:g}. ",
       epsilon, privacy.delta.value(),
-      privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
-                                                  : "one row is added or removed; the number of rows is private",
+      model ? "one row is replaced by an independent copy; the number of rows is public"
+      : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
+                                                    : "one row is added or removed; the number of rows is private",
       epsilon, std::exp(epsilon), privacy.delta.value());
-  return words + (charge.plan.model_based
-                      ? "This is a model-based guarantee: it holds with high probability if the rows are independent "
-                        "draws from a spiked Gaussian, and need not hold for any other data."
-                      : "It holds for every data set; it does not depend on how the rows were drawn.");
+  return words +
+         (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
+                              "spiked model, and neighbours that replace one by an independent copy, the "
+                              "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
+                              "other rows or neighbours nothing is promised.",
+                              1 - kModelFailure, kModelConfidence)
+                : "It holds for every data set; it does not depend on how the rows were drawn.") +
+         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil

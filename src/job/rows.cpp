@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "eigenveil/data/sliced_source.hpp"
@@ -107,20 +108,32 @@ int thread_count(const RunOptions& run) {
   return run.threads > 0 ? run.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-Result<OpenedData> open_data(const RowOptions& options) {
+Result<FileFacts> file_facts(const RowOptions& options) {
   if ((options.schema || options.bounds) && !options.ranges.empty())
     return usage_error("--schema and --range both give bounds: use one of them");
-  SourceOptions source_options = options.source;
-  std::optional<Schema> schema = options.bounds;
-  if (options.schema || options.bounds) {
-    if (!options.source.columns.empty())
-      return usage_error("--schema and --columns both choose columns: list the columns in the schema");
-    if (options.schema) {
-      auto read = read_schema(*options.schema);
-      if (!read) return read.error();
-      schema = *std::move(read);
-    }
-    if (!options.schema_columns.empty()) EIGENVEIL_TRY(pick_columns(*schema, options));
+  FileFacts facts{options.source, options.bounds};
+  facts.source.bad_rows = options.missing == MissingPolicy::kError ? BadRows::kError : BadRows::kMissing;
+  if (options.schema) {
+    auto read = read_schema(*options.schema);
+    if (!read) return read.error();
+    facts.schema = *std::move(read);
+  }
+  if (!facts.schema) return facts;
+  if (!options.source.columns.empty())
+    return usage_error("--schema and --columns both choose columns: list the columns in the schema");
+  auto stated = options_for(*facts.schema, facts.source);
+  if (!stated) return stated.error();
+  facts.source = *std::move(stated);
+  return facts;
+}
+
+Result<OpenedData> open_data(const RowOptions& options) {
+  auto facts = file_facts(options);
+  if (!facts) return facts.error();
+  SourceOptions source_options = std::move(facts->source);
+  std::optional<Schema> schema = std::move(facts->schema);
+  if (schema && !options.schema_columns.empty()) {
+    EIGENVEIL_TRY(pick_columns(*schema, options));
     source_options.columns = schema->names();
     source_options.categories = schema->categories();
   }
@@ -135,6 +148,12 @@ Result<OpenedData> open_data(const RowOptions& options) {
   const bool elsewhere = options.data.empty();
   auto source = elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr) : open_source(options.data, source_options);
   if (!source) return source.error();
+  // Of several images one can be replaced and the others still say how large they are.
+  if (*source && source_options.fields == 0 && source_options.share.count == 1 &&
+      std::filesystem::is_directory(options.data) && (*source)->rows_announced() == std::size_t{1})
+    return usage_error(
+        fmt::format("{}: one image alone does not say how large images are: state its number of values with --fields N",
+                    options.data));
   const auto names =
       elsewhere ? column_names("", {}, source_options.columns) : Result<std::vector<std::string>>((*source)->columns());
   if (!names) return names.error();
@@ -144,7 +163,7 @@ Result<OpenedData> open_data(const RowOptions& options) {
   if (!map) return map.error();
   if (*source && options.class_column && !options.class_column->cuts.empty())
     *source = std::make_unique<SlicedSource>(*std::move(source), options.class_column->cuts);
-  return OpenedData{*std::move(source), *std::move(map), std::move(classes)};
+  return OpenedData{*std::move(source), *std::move(map), std::move(classes), std::move(source_options)};
 }
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,

@@ -26,8 +26,7 @@ Status check_plan(const PrivacyPlan& plan) {
   if (plan.events.empty()) return usage_error("The plan asks for no answer: there is nothing to reserve");
   for (const PrivacyEvent& event : plan.events) {
     EIGENVEIL_TRY(validate(event));
-    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) &&
-        plan.adjacency != Adjacency::kAddRemoveOne)
+    if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) && plan.adjacency != Adjacency::kAddRemoveOne)
       return usage_error(
           fmt::format("'{}' answers over a Poisson sample, which is accounted for add-remove-one "
                       "neighbours only: use --adjacency add-remove-one",

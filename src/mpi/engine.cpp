@@ -10,7 +10,7 @@ namespace {
 // Tells the other ranks what to do, and does rank 0's part of it. An exception leaves `asking` set: nobody knows then
 // which exchange the others are waiting in.
 template <class Work>
-auto together(const wire::v1::RankCommand& command, const Work& work) {
+auto together(const wire::v2::RankCommand& command, const Work& work) {
   state().asking = true;
   broadcast(command.SerializeAsString());
   auto answer = work();
@@ -28,27 +28,27 @@ class MpiSums final : public RowSums {
   bool alone() const override { return ranks() == 1; }
 
   Result<PrivateSum> sum(const SumQuery& query, Adjacency adjacency) override {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_sum() = to_wire(query);
     return together(command, [&] { return joint_sum(query, rows_, adjacency); });
   }
   Result<PrivateCounts> counts(const NormExceedance& query) override {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_counts() = to_wire(query);
     return together(command, [&] { return joint_counts(query, rows_); });
   }
   Result<FilteredCells> cells(const FilteredApply& query) override {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_cells() = to_wire(query);
     return together(command, [&] { return joint_cells(query, rows_); });
   }
   Status recenter(const Vector& mean, RowBound radius) override {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_recenter() = to_wire(mean, radius);
     return together(command, [&] { return joint_recenter({mean, radius, {}}, rows_); });
   }
   Status remap(const LinearMap& M, RowBound radius) override {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_recenter() = to_wire(M, radius);
     return together(command, [&] { return joint_recenter({{}, radius, M}, rows_); });
   }
@@ -58,8 +58,8 @@ class MpiSums final : public RowSums {
   std::size_t all_;
 };
 
-wire::v1::RankPairs pairs_message(const PairReading& reading, const RunOptions& run) {
-  wire::v1::RankPairs message;
+wire::v2::RankPairs pairs_message(const PairReading& reading, const RunOptions& run) {
+  wire::v2::RankPairs message;
   message.set_x(reading.files.x);
   message.set_y(reading.files.y);
   message.set_images(reading.files.images);
@@ -97,7 +97,7 @@ class MpiEngine final : public Engine {
   Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
                                                Observer& observer) override {
     if (!state().running) return internal_error("the MPI engine works within mpi::run only");
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     *command.mutable_pairs() = pairs_message(reading, run);
     auto share = together(command, [&] { return joint_pairs(command.pairs(), observer); });
     if (!share) return share.error();
@@ -106,15 +106,16 @@ class MpiEngine final : public Engine {
   }
 };
 
-wire::v1::RankRead read_message(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
+wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                                 std::size_t reserved) {
-  wire::v1::RankRead message;
+  wire::v2::RankRead message;
   *message.mutable_rows() = to_wire(options, opened);
   message.set_data(options.data);
-  message.set_header(options.source.header == Header::kYes  ? wire::v1::RankRead::YES
-                     : options.source.header == Header::kNo ? wire::v1::RankRead::NO
-                                                            : wire::v1::RankRead::AUTO);
-  message.set_delimiter(static_cast<unsigned char>(options.source.delimiter));
+  message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
+                     : opened.read_with.header == HeaderRule::kNo ? wire::v2::RankRead::NO
+                                                                  : wire::v2::RankRead::UNSTATED);
+  message.set_delimiter(static_cast<unsigned char>(opened.read_with.delimiter));
+  message.set_fields(opened.read_with.fields);
   message.set_member(options.source.member);
   message.set_memory(run.memory);
   message.set_reserved(reserved);
@@ -129,7 +130,7 @@ std::shared_ptr<Engine> engine() { return std::make_shared<MpiEngine>(); }
 Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                               std::size_t reserved, Observer& observer) {
   if (!state().running) return internal_error("the MPI engine works within mpi::run only");
-  wire::v1::RankCommand command;
+  wire::v2::RankCommand command;
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };
 

@@ -24,7 +24,7 @@ auto attempt(const Work& work) -> decltype(work()) {
   }
 }
 
-Error error_of(const wire::v1::RankReport& report, std::size_t rank) {
+Error error_of(const wire::v2::RankReport& report, std::size_t rank) {
   return {static_cast<ErrorCode>(report.code()), fmt::format("rank {}: {}", rank, report.message())};
 }
 
@@ -32,7 +32,7 @@ Error error_of(const wire::v1::RankReport& report, std::size_t rank) {
 Status judge(const std::vector<std::string>& reports) {
   std::optional<std::uint64_t> entries;
   for (std::size_t r = 0; r < reports.size(); ++r) {
-    wire::v1::RankReport report;
+    wire::v2::RankReport report;
     if (!report.ParseFromString(reports[r])) return internal_error(fmt::format("rank {}: an unreadable report", r));
     if (report.code() != 0) return error_of(report, r);
     if (entries.value_or(report.entries()) != report.entries())
@@ -44,7 +44,7 @@ Status judge(const std::vector<std::string>& reports) {
 
 // True success is everybody's.
 Status agree(const Error* error, std::size_t entries) {
-  wire::v1::RankReport mine;
+  wire::v2::RankReport mine;
   if (error != nullptr) {
     mine.set_code(static_cast<std::uint32_t>(error->code));
     mine.set_message(error->message.substr(0, 10000));
@@ -61,12 +61,13 @@ Status agree(Result<T>& mine, const Entries& entries) {
   return mine ? agree(nullptr, entries(*mine)) : agree(&mine.error(), 0);
 }
 
-RowOptions row_options(RowOptions options, const wire::v1::RankRead& message) {
+RowOptions row_options(RowOptions options, const wire::v2::RankRead& message) {
   options.data = message.data();
-  options.source.header = message.header() == wire::v1::RankRead::YES  ? Header::kYes
-                          : message.header() == wire::v1::RankRead::NO ? Header::kNo
-                                                                       : Header::kAuto;
+  options.source.header = message.header() == wire::v2::RankRead::YES  ? HeaderRule::kYes
+                          : message.header() == wire::v2::RankRead::NO ? HeaderRule::kNo
+                                                                       : HeaderRule::kUnstated;
   options.source.delimiter = static_cast<char>(message.delimiter());
+  options.source.fields = message.fields();
   options.source.member = message.member();
   options.source.share = {static_cast<std::size_t>(rank()), static_cast<std::size_t>(ranks()), message.cut_text()};
   return options;
@@ -82,7 +83,7 @@ RunOptions run_options(const Message& message) {
   return run;
 }
 
-std::optional<PublicBasis> basis_from(const wire::v1::RankPairs& message) {
+std::optional<PublicBasis> basis_from(const wire::v2::RankPairs& message) {
   if (message.directions() == 0) return std::nullopt;
   const auto k = static_cast<Eigen::Index>(message.directions());
   const Eigen::Index d = message.basis_size() / (k + 1);
@@ -90,7 +91,7 @@ std::optional<PublicBasis> basis_from(const wire::v1::RankPairs& message) {
   return PublicBasis{Eigen::Map<const Vector>(values, d), Eigen::Map<const Matrix>(values + d, d, k)};
 }
 
-PairReading pairs_from(const wire::v1::RankPairs& message) {
+PairReading pairs_from(const wire::v2::RankPairs& message) {
   PairReading reading;
   reading.files = {message.x(),      message.y(),           message.images(), message.captions(),
                    message.labels(), message.class_names(), message.prompts()};
@@ -117,7 +118,7 @@ Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
 
 }  // namespace
 
-Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observer) {
+Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer) {
   return joint_rows(attempt([&]() -> Result<BoundedRows> {
     auto options = from_wire(message.rows());
     if (!options) return options.error();
@@ -125,7 +126,7 @@ Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observe
   }));
 }
 
-Result<OwnShare> joint_pairs(const wire::v1::RankPairs& message, Observer& observer) {
+Result<OwnShare> joint_pairs(const wire::v2::RankPairs& message, Observer& observer) {
   return joint_rows(
       attempt([&] { return bound_pairs(pairs_from(message), own_share(), run_options(message), observer); }));
 }

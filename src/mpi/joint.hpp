@@ -13,9 +13,9 @@ struct OwnShare {
   BoundedRows rows;
   BoundingDiagnostics diagnostics;  ///< rank 0: of all ranks
 };
-Result<OwnShare> joint_read(const wire::v1::RankRead& message, Observer& observer);
+Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer);
 
-Result<OwnShare> joint_pairs(const wire::v1::RankPairs& message, Observer& observer);
+Result<OwnShare> joint_pairs(const wire::v2::RankPairs& message, Observer& observer);
 
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
 Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRows& rows);

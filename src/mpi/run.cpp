@@ -16,8 +16,8 @@ namespace eigenveil::mpi {
 namespace {
 
 // One command at a time, on the rows that the last reading gave. What comes of it, rank 0 knows and tells.
-void obey(const wire::v1::RankCommand& command, std::optional<BoundedRows>& rows) {
-  using Kind = wire::v1::RankCommand::KindCase;
+void obey(const wire::v2::RankCommand& command, std::optional<BoundedRows>& rows) {
+  using Kind = wire::v2::RankCommand::KindCase;
   const auto ask = [&](const auto& query, const auto& work) {
     if (!query)
       (void)joint_failure(query.error());
@@ -36,7 +36,9 @@ void obey(const wire::v1::RankCommand& command, std::optional<BoundedRows>& rows
       return;
     }
     case Kind::kSum:
-      return ask(from_wire(command.sum()), [&](const SumQuery& query) { return joint_sum(query, *rows, Adjacency::kReplaceOne); });  // rank 0 knows the neighbours
+      return ask(from_wire(command.sum()), [&](const SumQuery& query) {
+        return joint_sum(query, *rows, Adjacency::kReplaceOne);
+      });  // rank 0 knows the neighbours
     case Kind::kCounts:
       return ask(from_wire(command.counts()), [&](const NormExceedance& query) { return joint_counts(query, *rows); });
     case Kind::kCells:
@@ -52,7 +54,7 @@ void obey(const wire::v1::RankCommand& command, std::optional<BoundedRows>& rows
 void serve() {
   std::optional<BoundedRows> rows;
   while (true) {
-    wire::v1::RankCommand command;
+    wire::v2::RankCommand command;
     const bool understood = command.ParseFromString(broadcast({}));
     if (understood && command.has_stop()) return;
     obey(command, rows);
@@ -104,7 +106,7 @@ int run(const std::function<int()>& program) {
   } else {
     code = program();
     if (state().asking) MPI_Abort(MPI_COMM_WORLD, code);
-    wire::v1::RankCommand stop;
+    wire::v2::RankCommand stop;
     stop.set_stop(true);
     broadcast(stop.SerializeAsString());
   }

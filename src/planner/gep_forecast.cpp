@@ -123,7 +123,7 @@ Result<GepSample> GepSample::draw(const GepModel& model, int threads, std::uint6
   PrivacyPlan plan = model.task == GepTask::kCca
                          ? plan_cca(Adjacency::kReplaceOne, {options_for(model, noise), model.x_columns})
                          : plan_classes(Adjacency::kReplaceOne, class_options(model, noise));
-  constexpr double kHardlyAnyNoise = 0x1p50;  // a millionth of a millionth of what a row adds
+  constexpr double kHardlyAnyNoise = 0x1p19;  // the least that is drawn for a count of rows
   for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{kHardlyAnyNoise};
   auto truth = sample.fit(noise, plan, seed);
   if (!truth) return truth.error();

@@ -9,6 +9,7 @@
 
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "eigenveil/privacy/pld.hpp"
+#include "slack.hpp"
 #include "zcdp.hpp"
 
 namespace eigenveil {
@@ -43,6 +44,7 @@ Result<Summary> summarise(const std::vector<PrivacyEvent>& events) {
     else
       out.subsampled = true;
   }
+  // of at most three roundings for each event
   const double rounding = 1 + 4e-16 * static_cast<double>(events.size());
   out.mu *= rounding;
   out.rho *= rounding;
@@ -58,26 +60,30 @@ Error no_zcdp() {
 /// e^log_delta, rounded up: above 0 unless delta is exactly 0, never above 1.
 double delta_from_log(double log_delta) {
   if (log_delta == -kInfinity) return 0;
-  return std::clamp(std::exp(log_delta) * (1 + 1e-12), std::numeric_limits<double>::denorm_min(), 1.0);
+  return std::clamp(std::exp(log_delta) * (1 + slack::kEpsilon), std::numeric_limits<double>::denorm_min(), 1.0);
 }
 
-Result<double> epsilon_tight(const std::vector<PrivacyEvent>& events, const Summary& summary, Delta delta) {
-  if (events.empty()) return 0.0;
-  if (summary.mu > tag::Mu::kMost) return kInfinity;
-  if (summary.gaussian_only) return gaussian_epsilon(summary.mu, delta);
-  // 2^-41: what the discrete noise of Gaussian answers may cost beyond the continuous curve (discrete.proof.md).
-  return pld_epsilon(events, std::log(delta.value())) + (summary.mu > 0 ? 0x1p-41 : 0);
+/// Gaussian answers beyond it have an epsilon above slack::kLargestEpsilon at every delta up to 1/2, and the range of
+/// double is never left below it.
+constexpr double kLargestMu = 100;
+
+// The curves of the ideal mechanisms, with real noise and real arithmetic. What is lacking to those that run is added
+// in `epsilon_of` and `delta_of`, from the one table of slack.md.
+
+double ideal_epsilon(const std::vector<PrivacyEvent>& events, const Summary& summary, double log_delta,
+                     Accounting accounting) {
+  if (summary.mu > kLargestMu || log_delta == -kInfinity) return kInfinity;
+  if (accounting == Accounting::kZcdp) return zcdp::epsilon(summary.rho, log_delta);
+  return summary.gaussian_only ? gaussian_epsilon(summary.mu, log_delta) : pld_epsilon(events, log_delta);
 }
 
-Result<double> delta_tight(const std::vector<PrivacyEvent>& events, const Summary& summary, double epsilon) {
-  if (events.empty()) return 0.0;
-  if (summary.mu > tag::Mu::kMost) return 1.0;
-  if (summary.gaussian_only) {
-    // The logarithm of a Gaussian's delta is finite in exact arithmetic.
-    const double log_delta = gaussian_log_delta(summary.mu, epsilon);
-    return delta_from_log(std::max(log_delta, std::numeric_limits<double>::lowest()));
-  }
-  return delta_from_log(pld_log_delta(events, epsilon));
+double ideal_log_delta(const std::vector<PrivacyEvent>& events, const Summary& summary, double epsilon,
+                       Accounting accounting) {
+  if (summary.mu > kLargestMu) return 0;
+  if (accounting == Accounting::kZcdp) return zcdp::log_delta(summary.rho, epsilon);
+  if (!summary.gaussian_only) return pld_log_delta(events, epsilon);
+  // The logarithm of a Gaussian's delta is finite in exact arithmetic.
+  return std::max(gaussian_log_delta(summary.mu, epsilon), std::numeric_limits<double>::lowest());
 }
 
 }  // namespace
@@ -85,21 +91,26 @@ Result<double> delta_tight(const std::vector<PrivacyEvent>& events, const Summar
 Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta, Accounting accounting) try {
   const auto summary = summarise(events);
   if (!summary) return summary.error();
-  if (accounting == Accounting::kTight) return epsilon_tight(events, *summary, delta);
-  if (summary->subsampled) return no_zcdp();
-  return events.empty() ? 0.0 : zcdp::epsilon(summary->rho, std::log(delta.value()));
+  if (accounting == Accounting::kZcdp && summary->subsampled) return no_zcdp();
+  if (events.empty()) return 0.0;
+  const auto paid = slack::of_plan(events);
+  const double left = slack::log_delta_left(paid, std::log(delta.value()));
+  return slack::epsilon_with(paid, ideal_epsilon(events, *summary, left, accounting));
 } catch (const std::bad_alloc&) {
   return internal_error("There is not enough memory to compose the privacy losses; free some, or use fewer events");
 }
 
 Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon, Accounting accounting) try {
-  if (!(epsilon >= 0 && std::isfinite(epsilon)))
-    return usage_error(fmt::format("Epsilon must be finite and not negative, but is {}", epsilon));
+  if (!(epsilon >= 0 && epsilon <= slack::kLargestEpsilon))
+    return usage_error(fmt::format("Epsilon must lie between 0 and {}, but is {}", slack::kLargestEpsilon, epsilon));
   const auto summary = summarise(events);
   if (!summary) return summary.error();
-  if (accounting == Accounting::kTight) return delta_tight(events, *summary, epsilon);
-  if (summary->subsampled) return no_zcdp();
-  return events.empty() ? 0.0 : delta_from_log(zcdp::log_delta(summary->rho, epsilon));
+  if (accounting == Accounting::kZcdp && summary->subsampled) return no_zcdp();
+  if (events.empty()) return 0.0;
+  const auto paid = slack::of_plan(events);
+  const double at = std::max(0.0, epsilon * (1 - slack::kEpsilon) - paid.epsilon);
+  const double ideal = ideal_log_delta(events, *summary, at, accounting);
+  return delta_from_log(slack::log_delta_with(paid, ideal, epsilon));
 } catch (const std::bad_alloc&) {
   return internal_error("There is not enough memory to compose the privacy losses; free some, or use fewer events");
 }

@@ -6,6 +6,7 @@
 
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
+#include "slack.hpp"
 
 namespace eigenveil {
 namespace {
@@ -22,9 +23,7 @@ double within(double value) {
 struct Scaler {
   double s;
   Mechanism operator()(const GaussianEvent& event) const { return GaussianEvent{within<tag::Mu>(event.mu * s)}; }
-  Mechanism operator()(const PureEvent& event) const {
-    return PureEvent{within<tag::PureEpsilon>(event.epsilon * s)};
-  }
+  Mechanism operator()(const PureEvent& event) const { return PureEvent{within<tag::PureEpsilon>(event.epsilon * s)}; }
   Mechanism operator()(const PoissonGaussianEvent& event) const {
     return PoissonGaussianEvent{event.q, within<tag::NoiseMultiplier>(event.sigma / s)};
   }
@@ -66,7 +65,9 @@ Result<double> first_guess(const PrivacyPlan& shape, Epsilon epsilon, Delta delt
         "Delta {} covers the chance that a row is drawn at all, so every noise scale fits; choose a smaller delta",
         delta.value()));
   // A hair less, so that rounding in the weights does not push a Gaussian plan, whose guess is exact, over the budget.
-  const double s = gaussian_mu(epsilon, delta) / weight * (1 - 1e-12);
+  const auto paid = slack::of_plan(shape.events);
+  const double left = slack::log_delta_left(paid, std::log(delta.value()));
+  const double s = gaussian_mu(epsilon.value() - paid.epsilon, left) / weight * (1 - 10 * slack::kEpsilon);
   if (std::isfinite(s) && s > 0) return s;
   return usage_error("The weights of a plan must be finite and not all vanishing, or no noise scale fits the budget");
 }

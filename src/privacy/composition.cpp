@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fourier.hpp"
+#include "slack.hpp"
 
 namespace eigenveil::loss {
 namespace {
@@ -64,8 +65,8 @@ Window window_of(const std::vector<Term>& terms, double step) {
   const double deviation = std::max(std::sqrt(variance), step);
   for (int rung = -8; rung <= 8; ++rung) {
     const double lambda = std::sqrt(2 * kWindowLog) / deviation * std::exp2(rung / 2.0);
-    double up = kWindowLog;
-    double down = kWindowLog;
+    double up = kWindowLog + slack::kWindow;
+    double down = kWindowLog + slack::kWindow;
     for (const Term& term : terms) {
       up += term.count * term.log_moment(lambda, step);
       down += term.count * term.log_moment(-lambda, step);
@@ -83,9 +84,10 @@ struct Spectrum {
   double mean_error = 0;
 };
 
-/// product of f_e^{n_e}. If each |f| is off by at most u, the product is off by at most
-/// prod (|f|+u)^n min(1, sum n u / (|f|+u)).
-Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points, double rounding) {
+/// product of f_e^{n_e}. If each |f_e| is off by at most u_e, the product is off by at most
+/// prod (|f|+u)^n min(1, sum n u / (|f|+u)). No value is off by more than all of them in Euclidean norm:
+/// u_e = transform(N) ||f_e|| = transform(N) sqrt(N) ||t_e||.
+Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points) {
   const std::size_t frequencies = points / 2 + 1;
   std::vector<double> log_size(frequencies, 0.0);
   std::vector<double> log_above(frequencies, 0.0);
@@ -99,6 +101,10 @@ Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points, dou
       wrapped[place] += t;
       place = (place + 1) & (points - 1);
     }
+    double square = 0;
+    for (const double t : wrapped) square += t * t;
+    const auto N = static_cast<double>(points);
+    const double rounding = slack::transform(N) * std::sqrt(N * square);
     const auto f = forward_transform(std::move(wrapped));
     for (std::size_t k = 0; k < frequencies; ++k) {
       const double size = std::abs(f[k]);
@@ -143,8 +149,6 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
     answers += term.count;
     terms.push_back(std::move(term));
   }
-  // The quadrature is right to about 1e-13 of each mass, once for every answer.
-  out.log_guard_ = 1e-10 + 1e-13 * answers;
 
   if (answers == 1) {
     // A single answer needs no transform: its masses are exact over their whole range.
@@ -161,12 +165,12 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   out.low_ = window.low;
   out.complete_ = window.low + static_cast<double>(points) > window.most;
 
-  // FFTW's errors grow like log N in units of the last place.
-  const double rounding = 4e-16 * (8 + std::log2(static_cast<double>(points)));
-  Spectrum spectrum = compose_spectra(terms, points, rounding);
+  Spectrum spectrum = compose_spectra(terms, points);
   double square = 0;
   for (const auto& value : spectrum.values) square += 2 * std::norm(value);
-  const double allowance = spectrum.mean_error + rounding * std::sqrt(square) / static_cast<double>(points);
+  // The inverse transform divides by N, so its result has the norm of the spectrum / sqrt(N).
+  const auto N = static_cast<double>(points);
+  const double allowance = spectrum.mean_error + slack::transform(N) * std::sqrt(square / N);
   const auto wrapped = backward_transform(std::move(spectrum.values));
 
   out.mass_.resize(points);
@@ -205,21 +209,20 @@ double Composition::log_delta(double epsilon) const {
   // Above the window: P(Y > eps) <= M e^{-theta eps} P~(Y > eps), and nothing if the window reaches the largest loss.
   if (above == kInfinity) {
     const double beyond = complete_ ? -kInfinity : log_moment_ - grid_.theta * epsilon - kWindowLog;
-    return std::min(0.0, log_add(log_infinite_, beyond) + log_guard_);
+    return std::min(0.0, log_add(log_infinite_, beyond));
   }
   double result =
       log_add(log_escaped(), log_moment_ - grid_.theta * above + std::log(D - std::expm1(epsilon - above) * B));
   // Losses between epsilon and a window that starts above it.
   if (epsilon < loss_at(0)) result = log_add(result, log_moment_ - grid_.theta * epsilon - kWindowLog);
-  return std::min(0.0, result + log_guard_);
+  return std::min(0.0, result);
 }
 
 double Composition::epsilon(double log_delta) const {
-  const double wanted = log_delta - log_guard_;
   const double escaped = log_escaped();
-  if (!(escaped < wanted)) return kInfinity;
+  if (!(escaped < log_delta)) return kInfinity;
   // ln(delta - escaped), relative to the moment
-  const double room = wanted + std::log1p(-std::exp(escaped - wanted)) - log_moment_;
+  const double room = log_delta + std::log1p(-std::exp(escaped - log_delta)) - log_moment_;
   const double fall = std::exp(-grid_.theta * grid_.step);
   const double rise = -std::expm1(-grid_.step);
   double D = 0;

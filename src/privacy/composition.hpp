@@ -35,10 +35,9 @@ class Composition {
   Grid grid_{};
   bool complete_ = false;     // the window reaches up to the largest loss
   double low_ = 0;            // index of the lowest loss in the window, in steps
-  std::vector<double> mass_;  // tilted masses, total about 1, each an upper bound
+  std::vector<double> mass_;  // tilted masses, total about 1, each an upper bound in exact arithmetic but for slack.md
   double log_moment_ = 0;     // ln E e^{theta L}: the untilted mass is mass_[i] e^{log_moment_ - theta loss}
   double log_infinite_ = 0;
-  double log_guard_ = 0;  // allowance for the rounding of the discretisation
 };
 
 }  // namespace eigenveil::loss

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "normal.hpp"
+#include "slack.hpp"
 
 namespace eigenveil {
 namespace {
@@ -64,16 +65,18 @@ double gaussian_log_delta(double mu, double epsilon) {
   return -x * x / 2 - normal::kLogSqrtTwoPi + std::log(mills_drop(x, mu));
 }
 
-double gaussian_epsilon(double mu, Delta delta) {
+double gaussian_epsilon(double mu, Delta delta) { return gaussian_epsilon(mu, std::log(delta.value())); }
+
+double gaussian_epsilon(double mu, double log_delta) {
   if (mu == kUnbounded) return kUnbounded;
-  const double log_delta = std::log(delta.value());
   if (gaussian_log_delta(mu, 0) <= log_delta) return 0;
   return turning_point([&](double epsilon) { return gaussian_log_delta(mu, epsilon) <= log_delta; }).first_yes;
 }
 
-double gaussian_mu(Epsilon epsilon, Delta delta) {
-  const double log_delta = std::log(delta.value());
-  return turning_point([&](double mu) { return gaussian_log_delta(mu, epsilon.value()) > log_delta; }).last_no;
+double gaussian_mu(Epsilon epsilon, Delta delta) { return gaussian_mu(epsilon.value(), std::log(delta.value())); }
+
+double gaussian_mu(double epsilon, double log_delta) {
+  return turning_point([&](double mu) { return gaussian_log_delta(mu, epsilon) > log_delta; }).last_no;
 }
 
 double mu_of_pure(double epsilon) {
@@ -84,7 +87,7 @@ double mu_of_pure(double epsilon) {
     if (epsilon < 1) return std::erf(z / std::numbers::sqrt2) >= std::tanh(epsilon / 2);
     return normal::log_upper_tail(z) <= -epsilon - std::log1p(std::exp(-epsilon));
   };
-  return 2 * turning_point(far_enough).first_yes;
+  return 2 * turning_point(far_enough).first_yes * (1 + slack::kMuOfPure);
 }
 
 }  // namespace eigenveil

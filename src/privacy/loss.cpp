@@ -191,15 +191,15 @@ Masses discretise_mixture(const Mixture& mixture, const Grid& grid) {
   out.log_infinite = forward ? mixture.log_above(cut.x_high) : mixture.log_below(cut.x_low);
 
   Spreader spreader(mixture, grid, out.log_scale, out);
-  // Around the bend of l(x) the integrand varies on the scale s^2, elsewhere on the scale s.
-  const double bend = mixture.q == 1 ? kInfinity : 0.5 - 40 * mixture.s * mixture.s;
   double from = cut.x_low;
   const auto cells = static_cast<long long>(cut.end_cell - cut.first_cell);
   for (long long cell = 0; cell < cells; ++cell) {
     const double i = cut.first_cell + static_cast<double>(cell);
     const double end = cell + 1 == cells ? cut.x_high : std::min(cut.x_high, mixture.point((i + 1) * grid.step));
     while (from < end) {
-      const double longest = from < bend ? mixture.s / 2 : std::min(mixture.s / 2, mixture.s * mixture.s);
+      // z deviations from its centre a bump varies on the scale s / z.
+      const double z = std::max(std::abs(from), std::abs(from - 1)) / mixture.s;
+      const double longest = mixture.s / std::max(4.0, 2 * z);
       const double to = std::min(end, std::max(from + longest, std::nextafter(from, kInfinity)));
       spreader.integrate(forward ? i : -(i + 1), from, to);
       from = to;
@@ -223,10 +223,13 @@ double cumulant_of(const PureEvent& event, double theta) {
                  log_mass_of_pure(-event.epsilon) - theta * event.epsilon);
 }
 
-/// The grid point at or just below a loss; a loss within rounding error of a grid point is on it.
+/// The cell of a loss: index step <= loss < (index + 1) step, decided without rounding (fma rounds once, and keeps the
+/// sign).
 double foot_of(double loss, double step) {
-  const double nearest = std::round(loss / step);
-  return std::abs(loss / step - nearest) < 1e-9 ? nearest : std::floor(loss / step);
+  double index = std::floor(loss / step);
+  while (std::fma(index, step, -loss) > 0) --index;
+  while (std::fma(index + 1, step, -loss) <= 0) ++index;
+  return index;
 }
 
 Masses discretise_pure(const PureEvent& event, const Grid& grid) {
@@ -239,8 +242,7 @@ Masses discretise_pure(const PureEvent& event, const Grid& grid) {
   out.log_infinite = -kInfinity;
   for (const double loss : {-event.epsilon.value(), event.epsilon.value()}) {
     const double foot = loss < 0 ? low : high;
-    const double up =
-        std::abs(loss / grid.step - foot) < 1e-9 ? 0 : std::expm1(foot * grid.step - loss) / std::expm1(-grid.step);
+    const double up = std::min(1.0, std::expm1(std::fma(foot, grid.step, -loss)) / std::expm1(-grid.step));
     const auto index = static_cast<std::size_t>(foot - low);
     const double log_p = log_mass_of_pure(loss) - out.log_scale;
     out.mass[index] += (1 - up) * std::exp(log_p + grid.theta * foot * grid.step);

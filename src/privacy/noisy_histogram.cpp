@@ -2,27 +2,26 @@
 
 #include <cmath>
 
-#include "eigenveil/privacy/samplers.hpp"
-
 namespace eigenveil {
-
-Result<Released<std::vector<std::int64_t>>> NoisyHistogram::release(const PrivateCounts& above, Adjacency adjacency,
-                                                                    PureEpsilon epsilon, SecureRandom& random) {
-  std::vector<std::int64_t> cells = above.values;
-  for (std::size_t j = 0; j + 1 < cells.size(); ++j) cells[j] -= cells[j + 1];
-  EIGENVEIL_TRY(SparseVector::check(epsilon));
-  // scale = moved / epsilon, with epsilon rounded down to a multiple of 2^-40
-  const std::uint64_t moved = adjacency == Adjacency::kReplaceOne ? 2 : 1;
-  const DiscreteLaplace draw(moved << 40, static_cast<std::uint64_t>(std::ldexp(epsilon, 40)));
-  for (std::int64_t& cell : cells) cell += draw(random);
-  return Released<std::vector<std::int64_t>>(std::move(cells));
+PrivateSum NoisyHistogram::empty(std::size_t points, Adjacency adjacency) {
+  // ||c - c'||_2 <= sqrt(2) for a replaced row, 1 for one more or less; rounded up
+  const double moved = adjacency == Adjacency::kReplaceOne ? std::sqrt(2.0) * (1 + 0x1p-50) : 1;
+  return {PrivateSum::Layout::kPlain, points, 1, Sensitivity(moved), 1, {}};
 }
 
-Released<std::size_t> NoisyHistogram::first_at_most(const std::vector<std::int64_t>& cells, std::int64_t target) {
-  std::size_t first = cells.size() - 1;
-  std::int64_t above = cells.back();
-  while (first > 0 && above + cells[first - 1] <= target) above += cells[--first];
-  return Released<std::size_t>(first);
+PrivateSum NoisyHistogram::cells(const PrivateCounts& above, Adjacency adjacency) {
+  PrivateSum sum = empty(above.values.size(), adjacency);
+  sum.values.assign(above.values.begin(), above.values.end());
+  for (std::size_t j = 0; j + 1 < sum.values.size(); ++j) sum.values[j] -= sum.values[j + 1];
+  return sum;
+}
+
+Released<std::size_t> NoisyHistogram::first_at_most(const Released<Matrix>& cells, std::int64_t target) {
+  const Matrix& rows = cells.value();
+  Eigen::Index first = rows.rows() - 1;
+  double above = rows(first, 0);
+  while (first > 0 && above + rows(first - 1, 0) <= static_cast<double>(target)) above += rows(--first, 0);
+  return Released<std::size_t>(static_cast<std::size_t>(first));
 }
 
 }  // namespace eigenveil

@@ -39,7 +39,8 @@ class Merger {
       pure_[std::min(tag::PureEpsilon::kMost, up(pure->epsilon, ladder))] += count;
     } else {
       const auto& [q, sigma] = std::get<PoissonGaussianEvent>(event.mechanism);
-      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] += count;
+      poisson_[{std::min(1.0, up(q, ladder)), std::max(tag::NoiseMultiplier::kLeast, 1 / up(1 / sigma, ladder))}] +=
+          count;
     }
   }
   std::size_t distinct() const { return pure_.size() + poisson_.size(); }
@@ -143,7 +144,8 @@ struct Job {
   double event_scale() const { return total_scale / std::sqrt(answers); }
 };
 
-/// A step of at most `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid.
+/// A step of about `wanted` that divides the pure epsilon that weighs most: pure events then sit on the grid, but for a
+/// rounding error that `discretise` treats like any other distance.
 double aligned(const Job& job, double wanted) {
   double weight = 0;
   double epsilon = 0;
@@ -259,19 +261,31 @@ bool symmetric(const std::vector<Source>& sources) {
 /// The worse of a value that may be NaN and another: NaN counts as the worst.
 double worse(double a, double b, double worst) { return std::isnan(a) || std::isnan(b) ? worst : std::max(a, b); }
 
+/// Noise a thousand times smaller than what it hides: no grid is fine enough, and every bound would say "infinite".
+bool hardly_noisy(const std::vector<Source>& sources) {
+  constexpr double kMostLoss = 1000;
+  return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+    const auto* gaussian = std::get_if<GaussianEvent>(&source.mechanism);
+    const auto* sampled = std::get_if<PoissonGaussianEvent>(&source.mechanism);
+    return (gaussian != nullptr && gaussian->mu > kMostLoss) || (sampled != nullptr && sampled->sigma < 1 / kMostLoss);
+  });
+}
+
 }  // namespace
 
 double pld_epsilon(const std::vector<PrivacyEvent>& events, double log_delta) {
   const auto sources = merge(events);
   if (sources.empty()) return 0;
+  if (hardly_noisy(sources)) return kInfinite;
   double epsilon = worse(0, epsilon_one_way(sources, Direction::kRemove, log_delta), kInfinite);
   if (!symmetric(sources)) epsilon = worse(epsilon, epsilon_one_way(sources, Direction::kAdd, log_delta), kInfinite);
-  return std::min(epsilon * (1 + 1e-12), largest_loss(sources));
+  return std::min(epsilon, largest_loss(sources));
 }
 
 double pld_log_delta(const std::vector<PrivacyEvent>& events, double epsilon) {
   const auto sources = merge(events);
   if (sources.empty() || epsilon >= largest_loss(sources)) return -kInfinite;
+  if (hardly_noisy(sources)) return 0;
   double log_delta = worse(-kInfinite, log_delta_one_way(sources, Direction::kRemove, epsilon), 0);
   if (!symmetric(sources)) log_delta = worse(log_delta, log_delta_one_way(sources, Direction::kAdd, epsilon), 0);
   return std::min(log_delta, 0.0);

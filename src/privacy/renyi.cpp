@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "slack.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -31,9 +33,9 @@ double log_expm1(double x) { return x > 1 ? x + std::log1p(-std::exp(-x)) : std:
 //             = ln(1 + sum_{k>=2} C(alpha,k) (1-q)^(alpha-k) q^k (e^((k^2-k) / 2 sigma^2) - 1))
 // (Mironov, Talwar and Zhang 2019, sections 3.1 and 3.3: the other direction is never larger.)
 double renyi(const PoissonGaussianEvent& event, int alpha) {
-  if (event.q <= 0) return 0;
   if (event.q >= 1) return renyi(GaussianEvent{1 / event.sigma}, alpha);
-  const double q = std::max(event.q.value(), 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
+  const double q =
+      std::max(event.q.value(), 1e-100);  // D grows with q: up is the safe side, and rounding stays bounded
   const double sigma = event.sigma;
   std::vector<double> log_terms;
   long double log_binomial = std::log(static_cast<long double>(alpha));
@@ -59,7 +61,7 @@ double renyi_of(const Mechanism& mechanism, int alpha) {
 // ln(1 - 1/alpha) + (ln(1/delta) - ln alpha) / (alpha - 1)
 double renyi_conversion(int alpha, Delta delta) {
   const double first = std::log1p(-1.0 / alpha);
-  const double second = -std::log(delta.value()) / (alpha - 1);
+  const double second = -slack::log_delta_left(slack::of_history(), std::log(delta.value())) / (alpha - 1);
   const double third = std::log(static_cast<double>(alpha)) / (alpha - 1);
   constexpr double kSlack = 8 * std::numeric_limits<double>::epsilon();
   return first + second - third + kSlack * (second + third - first);

@@ -43,6 +43,11 @@ SecureRandom SecureRandom::insecure(std::uint64_t seed) {
   return {key, false};
 }
 
+SecureRandom SecureRandom::from_key(const std::array<unsigned char, 32>& key) {
+  start_sodium();
+  return {key, true};
+}
+
 SecureRandom SecureRandom::fork() {
   std::array<unsigned char, 32> key{};
   for (std::size_t i = 0; i < key.size(); i += sizeof(std::uint64_t)) {

@@ -27,7 +27,7 @@ Result<Released<std::size_t>> SparseVector::first_at_most(const PrivateCounts& c
   const std::size_t last = counts.values.size() - 1;
   EIGENVEIL_TRY(check(epsilon));
   const DiscreteLaplace draw(kDenominator, inverse_scale(epsilon));
-  const std::int64_t noisy_target = target + draw(random);
+  const Int128 noisy_target = target + draw(random);
   for (std::size_t j = 0; j < last; ++j)
     if (counts.values[j] + draw(random) <= noisy_target) return Released<std::size_t>(j);
   return Released<std::size_t>(last);

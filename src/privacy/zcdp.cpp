@@ -40,12 +40,12 @@ double least(Value value) {
 
 double log_delta(double rho, double epsilon) {
   if (!std::isfinite(rho)) return 0;
-  return std::min(0.0, least([&](double t) { return t * ((1 + t) * rho - epsilon) + gain(t); }) + 1e-12);
+  return std::min(0.0, least([&](double t) { return t * ((1 + t) * rho - epsilon) + gain(t); }));
 }
 
 double epsilon(double rho, double log_delta) {
   if (!std::isfinite(rho)) return std::numeric_limits<double>::infinity();
-  return std::max(0.0, least([&](double t) { return (1 + t) * rho + (gain(t) - log_delta) / t; }) * (1 + 1e-12));
+  return std::max(0.0, least([&](double t) { return (1 + t) * rho + (gain(t) - log_delta) / t; }));
 }
 
 }  // namespace eigenveil::zcdp

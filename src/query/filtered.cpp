@@ -89,8 +89,12 @@ PrivateSum FilteredCells::sum(std::size_t chosen, Adjacency adjacency) const {
 
 PrivateSum empty_sum(const FilteredApply& query, std::size_t chosen, const Lattice& lattice, Adjacency adjacency) {
   const double unit = lattice.unit() * lattice.unit() / kFilteredParts;
-  return {PrivateSum::Layout::kPlain, query.X.rows(), query.X.columns(),
-          filtered_sensitivity(query, chosen, lattice, adjacency), unit, {}};
+  return {PrivateSum::Layout::kPlain,
+          query.X.rows(),
+          query.X.columns(),
+          filtered_sensitivity(query, chosen, lattice, adjacency),
+          unit,
+          {}};
 }
 
 std::size_t sweep_bytes(std::size_t columns, std::size_t k, std::size_t grid, int threads) {

@@ -9,8 +9,8 @@
 namespace eigenveil {
 
 Result<Answer> Oracle::ask_model(const std::string& label, const ModelQuery& /*query*/) {
-  return usage_error(
-      fmt::format("'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
+  return usage_error(fmt::format(
+      "'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
 }
 
 Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/) {
@@ -19,9 +19,13 @@ Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*q
 }
 
 Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& label) {
-  for (const PrivacyEvent& event : plan.events)
-    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism); pure != nullptr && event.label == label)
-      return pure->epsilon;
+  for (const PrivacyEvent& event : plan.events) {
+    if (event.label != label) continue;
+    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) return pure->epsilon;
+    // Sites count with Gaussian noise: deviations of about 1 / mu, as those of an epsilon of that size.
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
+      return PureEpsilon::of(std::min<double>(gaussian->mu, 100));
+  }
   return internal_error(fmt::format("the plan has no search '{}'", label));
 }
 

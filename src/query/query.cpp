@@ -170,20 +170,19 @@ PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& 
     return PrivateSum{PrivateSum::Layout::kPlain, rows, width, sensitivity(query, lattice, adjacency), unit, {}};
   };
   const auto symmetric = [&](std::size_t rows) {
-    return PrivateSum{
-        PrivateSum::Layout::kSymmetric, rows, rows, sensitivity(query, lattice, adjacency), step * step, {}};
+    return PrivateSum{PrivateSum::Layout::kSymmetric,         rows,        rows,
+                      sensitivity(query, lattice, adjacency), step * step, {}};
   };
-  return std::visit(
-      Overloaded{
-          [&](const Gram&) { return symmetric(columns); },
-          [&](const Apply& q) { return plain(columns, q.X.columns(), step * step); },
-          [&](const ClassSums& q) { return plain(columns, q.classes, step); },
-          [&](const ClassCounts& q) { return plain(q.classes, 1, kCountUnit); },
-          [&](const SquaredNorms&) { return plain(1, 1, step * step); },
-          [&](const ProjectedGram& q) { return symmetric(q.X.columns()); },
-          [&](const SoftmaxGradient& q) { return plain(columns, q.W.columns(), softmax_unit(lattice)); },
-      },
-      query);
+  return std::visit(Overloaded{
+                        [&](const Gram&) { return symmetric(columns); },
+                        [&](const Apply& q) { return plain(columns, q.X.columns(), step * step); },
+                        [&](const ClassSums& q) { return plain(columns, q.classes, step); },
+                        [&](const ClassCounts& q) { return plain(q.classes, 1, kCountUnit); },
+                        [&](const SquaredNorms&) { return plain(1, 1, step * step); },
+                        [&](const ProjectedGram& q) { return symmetric(q.X.columns()); },
+                        [&](const SoftmaxGradient& q) { return plain(columns, q.W.columns(), softmax_unit(lattice)); },
+                    },
+                    query);
 }
 
 Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {

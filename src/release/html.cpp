@@ -40,7 +40,9 @@ std::string escape(std::string_view text) {
         safe += "&#39;";
         break;
       default:
-        safe += c;
+        // HTML has no control characters but line feeds and tabs.
+        safe += (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? "\xef\xbf\xbd"
+                                                                                              : std::string(1, c);
     }
   }
   return safe;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "directions.hpp"
+#include "manifest_types.hpp"
 #include "model_shape.hpp"
 
 namespace eigenveil {
@@ -74,7 +75,7 @@ Status validate_fit(const Model& model, const std::string& where) {
   if (model.manifest["model"] != "fda") return {};
   const Matrix* means = model.array("class_means");
   const auto classes = model.manifest.find("classes");
-  if (means == nullptr || classes == model.manifest.end() || !classes->is_array() ||
+  if (means == nullptr || classes == model.manifest.end() || !classes->is_array() || classes->empty() ||
       means->rows() != static_cast<Eigen::Index>(classes->size()) || means->cols() != directions->rows.cols())
     return bad_input(fmt::format("{}: 'class_means' and the manifest's 'classes' do not fit together.", where));
   for (const auto& label : *classes)
@@ -114,6 +115,17 @@ Status validate(const Model& model, const std::string& where) {
   return is_projection(*kind) ? validate_fit(model, where) : Status();
 }
 
+bool is_private(const Model& model) {
+  const auto found = model.manifest.is_object() ? model.manifest.find("private") : model.manifest.end();
+  return model.manifest.is_object() && found != model.manifest.end() && *found == true;
+}
+
+std::string privacy_in_words(const Model& model) {
+  return is_private(model) ? "The model is."
+                           : "Neither is the model: its manifest says NOT PRIVATE. Treat it like the data it was made "
+                             "from.";
+}
+
 Status write_model(const Model& model, const std::string& path) {
   if (auto valid = validate(model, path); !valid.ok()) {
     return internal_error(fmt::format("{} It was not written; please report this.", valid.error().message));
@@ -128,10 +140,9 @@ Result<Model> read_model(const std::string& path) {
   if (!contents.ok()) return contents.error();
   for (const auto& text : contents->texts) {
     if (text.name != kManifest) continue;
-    Model model{std::move(contents->arrays), json::parse(text.text, nullptr, false)};
-    if (model.manifest.is_discarded()) {
-      return bad_input(fmt::format("{}: its {} is not JSON. The file is damaged; make it again.", path, kManifest));
-    }
+    auto manifest = manifest_from_text(text.text, path);
+    if (!manifest.ok()) return manifest.error();
+    Model model{std::move(contents->arrays), *std::move(manifest)};
     EIGENVEIL_TRY(validate(model, path));
     return model;
   }

@@ -45,6 +45,9 @@ Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, 
                                           const SourceOptions& given) {
   SourceOptions options = given;
   options.categories.clear();
+  if (options.header == HeaderRule::kUnstated && given.columns.empty())
+    options.header = header_named_by(Schema{specs}.names());
+  if (options.header == HeaderRule::kNo && given.columns.empty() && options.fields == 0) options.fields = specs.size();
   const auto file = open_source(path, options);
   if (!file.ok()) return file.error();
   const std::vector<std::string> columns = (*file)->columns();

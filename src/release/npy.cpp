@@ -97,18 +97,34 @@ Result<Layout> take_header(std::string_view& bytes, const std::string& where) {
   return layout;
 }
 
-template <class T>
-Result<Matrix> convert(const Layout& layout, std::string_view bytes, const std::string& where) {
+/// The second character of a type is its size in bytes. 0: no type of numbers, which is refused later.
+std::size_t element_size(const Layout& layout) {
+  const char digit = layout.type[1];
+  const bool number = std::string_view("fiu").find(layout.type[0]) != std::string_view::npos;
+  return number && digit >= '1' && digit <= '8' ? static_cast<std::size_t>(digit - '0') : 0;
+}
+
+/// Rows times columns, if that many numbers are what follows.
+Result<std::size_t> numbers_in(const Layout& layout, std::uint64_t bytes, const std::string& where) {
   std::size_t count = 0;
   std::size_t expected = 0;
-  // Nothing is allocated before the bytes are known to be there.
-  if (__builtin_mul_overflow(layout.rows, layout.columns, &count) ||
-      __builtin_mul_overflow(count, sizeof(T), &expected) || expected != bytes.size()) {
+  const std::size_t size = element_size(layout);
+  if (__builtin_mul_overflow(layout.rows, layout.columns, &count) || __builtin_mul_overflow(count, size, &expected) ||
+      (size > 0 && expected != bytes)) {
     return bad_input(
         fmt::format("{}: its header says {} x {} numbers of {} bytes, but {} bytes follow. The file is "
                     "damaged; make it again.",
-                    where, layout.rows, layout.columns, sizeof(T), bytes.size()));
+                    where, layout.rows, layout.columns, size, bytes));
   }
+  return count;
+}
+
+template <class T>
+Result<Matrix> convert(const Layout& layout, std::string_view bytes, const std::string& where) {
+  // Nothing is allocated before the bytes are known to be there.
+  const auto numbers = numbers_in(layout, bytes.size(), where);
+  if (!numbers.ok()) return numbers.error();
+  const std::size_t count = *numbers;
   Matrix values(static_cast<Eigen::Index>(layout.rows), static_cast<Eigen::Index>(layout.columns));
   const std::size_t row_step = layout.fortran ? 1 : layout.columns;
   const std::size_t column_step = layout.fortran ? layout.rows : 1;
@@ -165,9 +181,23 @@ std::string encode_npy(const NamedArray& array) {
   return bytes;
 }
 
-Result<NamedArray> decode_npy(std::string name, std::string_view bytes, const std::string& where) {
+Status check_npy_size(std::string_view beginning, std::uint64_t size, const std::string& where) {
+  const std::size_t whole = beginning.size();
+  const auto layout = take_header(beginning, where);
+  if (!layout.ok()) return layout.error();
+  const auto numbers = numbers_in(*layout, size - (whole - beginning.size()), where);
+  return numbers.ok() ? Status() : Status(numbers.error());
+}
+
+Result<NamedArray> decode_npy(std::string name, std::string_view bytes, const std::string& where,
+                              std::uint64_t most_numbers) {
   auto layout = take_header(bytes, where);
   if (!layout.ok()) return layout.error();
+  if (const auto numbers = numbers_in(*layout, bytes.size(), where); !numbers.ok() || *numbers > most_numbers) {
+    return numbers.ok() ? bad_input(fmt::format("{}: has {} numbers, more than a model of this file's size can have.",
+                                                where, *numbers))
+                        : numbers.error();
+  }
   auto values = convert_any(*layout, bytes, where);
   if (!values.ok()) return values.error();
   return NamedArray{std::move(name), *std::move(values), layout->is_vector};

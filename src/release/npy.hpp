@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,12 @@ std::string npy_header(std::size_t rows, std::size_t columns, bool is_vector);
 
 std::string encode_npy(const NamedArray& array);
 
+/// Refuses a file of `size` bytes whose header, which must be in its `beginning`, announces another size.
+Status check_npy_size(std::string_view beginning, std::uint64_t size, const std::string& where);
+
 /// Reads f4, f8 and integer arrays of one or two dimensions in either order. `where` begins every error message.
-Result<NamedArray> decode_npy(std::string name, std::string_view bytes, const std::string& where);
+/// Refuses more numbers than `most_numbers` before memory is taken for them.
+Result<NamedArray> decode_npy(std::string name, std::string_view bytes, const std::string& where,
+                              std::uint64_t most_numbers);
 
 }  // namespace eigenveil

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <optional>
 
 #include "atomic_file.hpp"
 #include "npy.hpp"
@@ -14,8 +16,26 @@ namespace {
 
 constexpr std::string_view kArraySuffix = ".npy";
 
-/// No member of a model comes near it; a file that unpacks to more is refused before the memory is gone.
-constexpr zip_uint64_t kLargestMember = zip_uint64_t{1} << 30U;
+/// What a file may take in memory once it is read. Models are noise, which does not pack: one that unpacks to many
+/// times its size was made to do so.
+class Allowance {
+ public:
+  explicit Allowance(std::uint64_t file_bytes)
+      : left_(std::min(kMost, kAlways + kTimes * std::min(file_bytes, kMost / kTimes))) {}
+
+  std::uint64_t left() const { return left_; }
+  bool take(std::uint64_t bytes) {
+    if (bytes > left_) return false;
+    left_ -= bytes;
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kAlways = std::uint64_t{64} << 20U;
+  static constexpr std::uint64_t kTimes = 16;
+  static constexpr std::uint64_t kMost = std::uint64_t{8} << 30U;
+  std::uint64_t left_;
+};
 
 struct Discard {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -92,22 +112,59 @@ Result<Owned<zip_t>> open_archive(const std::string& path) {
       fmt::format("{}: is not an NPZ file, or was cut off. Give a file that eigenveil or numpy.savez wrote.", path));
 }
 
-Result<std::string> read_member(zip_t* archive, zip_uint64_t index, const std::string& where) {
-  const auto damaged = [&](const char* why) {
-    return bad_input(fmt::format("{}: cannot be read ({}). The file is damaged; make it again.", where, why));
-  };
-  const Owned<zip_file_t> member(zip_fopen_index(archive, index, 0));
-  if (!member) return damaged(zip_strerror(archive));
-  std::string bytes;
-  std::array<char, 1U << 16U> block{};
-  while (true) {
-    const zip_int64_t got = zip_fread(member.get(), block.data(), block.size());
-    if (got < 0) return damaged(zip_error_strerror(zip_file_get_error(member.get())));
-    if (got == 0) return bytes;
-    bytes.append(block.data(), static_cast<std::size_t>(got));
-    if (bytes.size() > kLargestMember) return damaged("it unpacks to more than 1 GiB");
+/// One member of an archive on its way into memory. Nothing is taken before what the member announces was allowed, and
+/// found to fit its own header.
+class Member {
+ public:
+  Member(zip_t* archive, zip_uint64_t index, std::string where) : where_(std::move(where)) {
+    zip_stat_t facts;
+    zip_stat_init(&facts);
+    if (zip_stat_index(archive, index, 0, &facts) == 0 && (facts.valid & ZIP_STAT_SIZE) != 0) size_ = facts.size;
+    opened_.reset(zip_fopen_index(archive, index, 0));
+    if (!opened_) why_ = zip_strerror(archive);
   }
-}
+
+  Result<std::string> read(bool is_array, Allowance& allowance) {
+    if (!opened_ || !size_) return damaged(opened_ ? "its size is not stated" : why_.c_str());
+    if (!allowance.take(*size_))
+      return damaged(fmt::format("it unpacks to {} bytes, more than a model of this file's size can have", *size_));
+    std::string bytes;
+    EIGENVEIL_TRY(append(bytes, kFirst));
+    if (is_array) EIGENVEIL_TRY(check_npy_size(bytes, *size_, where_));
+    bytes.reserve(*size_);
+    EIGENVEIL_TRY(append(bytes, *size_));
+    char more = 0;
+    if (bytes.size() != *size_ || zip_fread(opened_.get(), &more, 1) != 0)
+      return damaged(fmt::format("it does not have the {} bytes that it announces", *size_));
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 1U << 16U;
+
+  Error damaged(std::string_view why) const {
+    return bad_input(fmt::format("{}: cannot be read ({}). The file is damaged; make it again.", where_, why));
+  }
+
+  /// Reads on until `bytes` has that many, or the member ends.
+  Status append(std::string& bytes, std::uint64_t until) {
+    std::array<char, kFirst> block;
+    until = std::min(until, *size_);
+    while (bytes.size() < until) {
+      const zip_int64_t got =
+          zip_fread(opened_.get(), block.data(), std::min<std::uint64_t>(block.size(), until - bytes.size()));
+      if (got < 0) return damaged(zip_error_strerror(zip_file_get_error(opened_.get())));
+      if (got == 0) return {};
+      bytes.append(block.data(), static_cast<std::size_t>(got));
+    }
+    return {};
+  }
+
+  std::string where_;
+  std::string why_;
+  std::optional<std::uint64_t> size_;
+  Owned<zip_file_t> opened_;
+};
 
 }  // namespace
 
@@ -126,20 +183,25 @@ Result<NpzContents> read_npz(const std::string& path) {
   auto archive = open_archive(path);
   if (!archive.ok()) return archive.error();
   NpzContents contents;
+  std::error_code unknown;
+  const std::uintmax_t file_bytes = std::filesystem::file_size(path, unknown);
+  Allowance allowance(unknown ? 0 : file_bytes);
   const auto members = static_cast<zip_uint64_t>(std::max<zip_int64_t>(zip_get_num_entries(archive->get(), 0), 0));
   for (zip_uint64_t index = 0; index < members; ++index) {
     const char* raw_name = zip_get_name(archive->get(), index, 0);
     std::string name = raw_name == nullptr ? "" : raw_name;
     const std::string where = fmt::format("{}: member '{}'", path, name);
-    auto bytes = read_member(archive->get(), index, where);
+    const bool is_array = name.ends_with(kArraySuffix);
+    auto bytes = Member(archive->get(), index, where).read(is_array, allowance);
     if (!bytes.ok()) return bytes.error();
-    if (!name.ends_with(kArraySuffix)) {
+    if (!is_array) {
       contents.texts.push_back({std::move(name), *std::move(bytes)});
       continue;
     }
     name.resize(name.size() - kArraySuffix.size());
-    auto array = decode_npy(std::move(name), *bytes, where);
+    auto array = decode_npy(std::move(name), *bytes, where, allowance.left() / sizeof(double));
     if (!array.ok()) return array.error();
+    allowance.take(static_cast<std::uint64_t>(array->values.size()) * sizeof(double));
     contents.arrays.push_back(*std::move(array));
   }
   return contents;

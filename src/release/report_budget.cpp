@@ -10,7 +10,7 @@ namespace eigenveil {
 namespace {
 
 std::string in_words(const GaussianEvent& event) {
-  return std::isfinite(event.mu) ? fmt::format("Gaussian noise, &mu; = {}", html::rounded(event.mu)) : "no noise";
+  return fmt::format("Gaussian noise, &mu; = {}", html::rounded(event.mu));
 }
 std::string in_words(const PureEvent& event) {
   return fmt::format("pure, &epsilon; = {}", html::rounded(event.epsilon));

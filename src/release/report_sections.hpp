@@ -6,9 +6,6 @@
 
 namespace eigenveil {
 
-/// Only a manifest that says so in as many words is private.
-bool is_private(const Model& model);
-
 // Each returns one section of the page, or nothing when the model has nothing to show there.
 std::string summary_section(const Model& model);
 std::string facts_section(const Model& model);

@@ -149,10 +149,6 @@ void add_ledger(Facts& facts, const nlohmann::json& manifest) {
 
 }  // namespace
 
-bool is_private(const Model& model) {
-  return model.manifest.is_object() && model.manifest.contains("private") && model.manifest["private"] == true;
-}
-
 std::string summary_section(const Model& model) {
   std::string page =
       fmt::format("<header>\n<p class=\"eyebrow\">Eigenveil release report</p>\n<h1>{}</h1>\n</header>\n",

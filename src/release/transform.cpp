@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "atomic_file.hpp"
+#include "csv_cell.hpp"
 #include "directions.hpp"
 #include "model_columns.hpp"
 #include "model_shape.hpp"
@@ -108,7 +109,7 @@ class Classifier {
       : means_((model.array("class_means")->rowwise() - projection.mean.transpose()) *
                projection.directions.rows.transpose()),
         priors_(model.array("priors")->reshaped()) {
-    for (const auto& label : model.manifest["classes"]) labels_.push_back(quoted(label.get<std::string>()));
+    for (const auto& label : model.manifest["classes"]) labels_.push_back(csv_cell(label.get<std::string>()));
   }
 
   const std::string& label(const Eigen::RowVectorXd& score) const {
@@ -123,19 +124,19 @@ class Classifier {
   }
 
  private:
-  static std::string quoted(const std::string& text) {
-    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-    std::string result = "\"";
-    for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return result + "\"";
-  }
-
   Matrix means_;  // of the scores, one a row
   Vector priors_;
   std::vector<std::string> labels_;
 };
 
 }  // namespace
+
+HeaderRule header_named_by_model(const Model& model) {
+  const auto columns = model.manifest.is_object() ? model.manifest.find("columns") : model.manifest.end();
+  if (!model.manifest.is_object() || columns == model.manifest.end()) return HeaderRule::kUnstated;
+  const auto specs = columns_from_json(*columns);
+  return specs.ok() ? header_named_by(Schema{*specs}.names()) : HeaderRule::kUnstated;
+}
 
 Result<std::size_t> transform(const Model& model, const std::string& data_path, const SourceOptions& source_options,
                               const std::string& out_path, const std::function<void(double)>& progress) {

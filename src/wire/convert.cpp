@@ -24,8 +24,8 @@ Result<std::vector<double>> grid_from(const Numbers& numbers) {
 
 }  // namespace
 
-wire::v1::Directions to_wire(const Directions& X) {
-  wire::v1::Directions message;
+wire::v2::Directions to_wire(const Directions& X) {
+  wire::v2::Directions message;
   message.set_rows(static_cast<std::uint32_t>(X.rows()));
   message.set_columns(static_cast<std::uint32_t>(X.columns()));
   const Matrix& scaled = X.scaled();
@@ -34,7 +34,7 @@ wire::v1::Directions to_wire(const Directions& X) {
   return message;
 }
 
-Result<Directions> from_wire(const wire::v1::Directions& message) {
+Result<Directions> from_wire(const wire::v2::Directions& message) {
   const std::size_t size = std::size_t{message.rows()} * message.columns();
   if (size == 0 || size > kMostEntries || size != static_cast<std::size_t>(message.scaled_size()))
     return malformed("directions whose size is not what they say");
@@ -48,8 +48,8 @@ Result<Directions> from_wire(const wire::v1::Directions& message) {
   return directions;
 }
 
-wire::v1::LinearMap to_wire(const LinearMap& M) {
-  wire::v1::LinearMap message;
+wire::v2::LinearMap to_wire(const LinearMap& M) {
+  wire::v2::LinearMap message;
   message.set_rows(static_cast<std::uint32_t>(M.rows()));
   message.set_columns(static_cast<std::uint32_t>(M.columns()));
   const Matrix values = M.matrix();
@@ -57,7 +57,7 @@ wire::v1::LinearMap to_wire(const LinearMap& M) {
   return message;
 }
 
-Result<LinearMap> from_wire(const wire::v1::LinearMap& message) {
+Result<LinearMap> from_wire(const wire::v2::LinearMap& message) {
   const std::size_t size = std::size_t{message.rows()} * message.columns();
   if (size == 0 || size > kMostEntries || size != static_cast<std::size_t>(message.values_size()))
     return malformed("a linear map whose size is not what it says");
@@ -66,8 +66,8 @@ Result<LinearMap> from_wire(const wire::v1::LinearMap& message) {
   return map;
 }
 
-wire::v1::SumQuery to_wire(const SumQuery& query) {
-  wire::v1::SumQuery message;
+wire::v2::SumQuery to_wire(const SumQuery& query) {
+  wire::v2::SumQuery message;
   if (std::holds_alternative<Gram>(query)) message.mutable_gram();
   if (const auto* q = std::get_if<Apply>(&query)) *message.mutable_apply()->mutable_x() = to_wire(q->X);
   if (const auto* q = std::get_if<ClassSums>(&query))
@@ -86,8 +86,8 @@ wire::v1::SumQuery to_wire(const SumQuery& query) {
   return message;
 }
 
-Result<SumQuery> from_wire(const wire::v1::SumQuery& message) {
-  using Kind = wire::v1::SumQuery::KindCase;
+Result<SumQuery> from_wire(const wire::v2::SumQuery& message) {
+  using Kind = wire::v2::SumQuery::KindCase;
   switch (message.kind_case()) {
     case Kind::kGram:
       return SumQuery(Gram{});
@@ -124,14 +124,14 @@ Result<SumQuery> from_wire(const wire::v1::SumQuery& message) {
   return malformed("a sum of no known kind or size");
 }
 
-wire::v1::NormExceedance to_wire(const NormExceedance& query) {
-  wire::v1::NormExceedance message;
+wire::v2::NormExceedance to_wire(const NormExceedance& query) {
+  wire::v2::NormExceedance message;
   *message.mutable_grid() = {query.grid.begin(), query.grid.end()};
   if (query.X) *message.mutable_x() = to_wire(*query.X);
   return message;
 }
 
-Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message) {
+Result<NormExceedance> from_wire(const wire::v2::NormExceedance& message) {
   auto grid = grid_from(message.grid());
   if (!grid) return grid.error();
   NormExceedance query{*std::move(grid), {}};
@@ -143,15 +143,15 @@ Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message) {
   return query;
 }
 
-wire::v1::FilteredApply to_wire(const FilteredApply& query) {
-  wire::v1::FilteredApply message;
+wire::v2::FilteredApply to_wire(const FilteredApply& query) {
+  wire::v2::FilteredApply message;
   *message.mutable_x() = to_wire(query.X);
   *message.mutable_grid() = {query.grid.begin(), query.grid.end()};
   message.set_drop(query.mode == FilterMode::kDrop);
   return message;
 }
 
-Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message) {
+Result<FilteredApply> from_wire(const wire::v2::FilteredApply& message) {
   auto X = from_wire(message.x());
   if (!X) return X.error();
   auto grid = grid_from(message.grid());
@@ -159,15 +159,15 @@ Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message) {
   return FilteredApply{*std::move(X), *std::move(grid), message.drop() ? FilterMode::kDrop : FilterMode::kShrink};
 }
 
-wire::v1::Recenter to_wire(const Vector& mean, RowBound radius) {
-  wire::v1::Recenter message;
+wire::v2::Recenter to_wire(const Vector& mean, RowBound radius) {
+  wire::v2::Recenter message;
   *message.mutable_mean() = {mean.begin(), mean.end()};
   message.set_radius(radius.value());
   return message;
 }
 
-wire::v1::Recenter to_wire(const LinearMap& M, RowBound radius) {
-  wire::v1::Recenter message;
+wire::v2::Recenter to_wire(const LinearMap& M, RowBound radius) {
+  wire::v2::Recenter message;
   *message.mutable_map() = to_wire(M);
   message.set_radius(radius.value());
   return message;
@@ -177,7 +177,7 @@ Status recenter(BoundedRows& rows, const Recentring& to) {
   return to.map ? rows.remap(*to.map, to.radius) : rows.recenter(to.mean, to.radius);
 }
 
-Result<Recentring> from_wire(const wire::v1::Recenter& message) {
+Result<Recentring> from_wire(const wire::v2::Recenter& message) {
   if (message.has_map()) {
     auto map = from_wire(message.map());
     if (!map) return map.error();
@@ -193,48 +193,8 @@ Result<Recentring> from_wire(const wire::v1::Recenter& message) {
   return Recentring{std::move(mean), *radius, {}};
 }
 
-namespace {
-Result<Mechanism> mechanism_from(const wire::v1::Event& from) {
-  if (from.mechanism_case() == wire::v1::Event::kPureEpsilon) {
-    const auto epsilon = PureEpsilon::of(from.pure_epsilon());
-    if (!epsilon) return epsilon.error();
-    return Mechanism(PureEvent{*epsilon});
-  }
-  if (from.mechanism_case() != wire::v1::Event::kGaussianMu) return bad_input("an event of no known mechanism");
-  const auto mu = Mu::of(from.gaussian_mu());
-  if (!mu) return mu.error();
-  return Mechanism(GaussianEvent{*mu});
-}
-}  // namespace
-
-wire::v1::Plan to_wire(const PrivacyPlan& plan) {
-  wire::v1::Plan message;
-  for (const PrivacyEvent& event : plan.events) {
-    auto* to = message.add_events();
-    to->set_label(event.label);
-    to->set_count(event.count);
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) to->set_gaussian_mu(gaussian->mu);
-    if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) to->set_pure_epsilon(pure->epsilon);
-  }
-  return message;
-}
-
-Result<PrivacyPlan> from_wire(const wire::v1::Plan& message, Adjacency adjacency) {
-  PrivacyPlan plan(adjacency);
-  if (message.events_size() == 0 || message.events_size() > 100000)
-    return malformed("a plan of no events, or too many");
-  for (const auto& from : message.events()) {
-    const auto mechanism = mechanism_from(from);
-    if (!mechanism) return malformed(mechanism.error().message);
-    PrivacyEvent event{from.label(), *mechanism, from.count()};
-    if (const auto valid = validate(event); !valid) return malformed(valid.error().message);
-    plan.events.push_back(std::move(event));
-  }
-  return plan;
-}
-
-wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
-  wire::v1::Rows message;
+wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
+  wire::v2::Rows message;
   for (const ColumnSpec& spec : opened.map.specs()) {
     auto* to = message.add_columns();
     to->set_name(spec.name);
@@ -250,9 +210,9 @@ wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
     }
   }
   if (options.row_bound) message.set_row_bound(options.row_bound->value());
-  message.set_center(options.center == Center::kNone    ? wire::v1::Rows::CENTER_NONE
-                     : options.center == Center::kRange ? wire::v1::Rows::CENTER_RANGE
-                                                        : wire::v1::Rows::CENTER_PRIVATE);
+  message.set_center(options.center == Center::kNone    ? wire::v2::Rows::CENTER_NONE
+                     : options.center == Center::kRange ? wire::v2::Rows::CENTER_RANGE
+                                                        : wire::v2::Rows::CENTER_PRIVATE);
   message.set_zero_missing(options.missing == MissingPolicy::kZeroRow);
   if (options.class_column) {
     auto* to = message.mutable_class_column();
@@ -265,7 +225,7 @@ wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
   return message;
 }
 
-Result<RowOptions> from_wire(const wire::v1::Rows& message) {
+Result<RowOptions> from_wire(const wire::v2::Rows& message) {
   RowOptions options;
   const auto columns = static_cast<std::size_t>(message.columns_size());
   if (columns == 0 || columns > kMostColumns) return malformed("rows of no columns, or too many");
@@ -297,13 +257,13 @@ Result<RowOptions> from_wire(const wire::v1::Rows& message) {
     options.row_bound = *bound;
   }
   switch (message.center()) {
-    case wire::v1::Rows::CENTER_NONE:
+    case wire::v2::Rows::CENTER_NONE:
       options.center = Center::kNone;
       break;
-    case wire::v1::Rows::CENTER_RANGE:
+    case wire::v2::Rows::CENTER_RANGE:
       options.center = Center::kRange;
       break;
-    case wire::v1::Rows::CENTER_PRIVATE:
+    case wire::v2::Rows::CENTER_PRIVATE:
       options.center = Center::kPrivate;
       break;
     default:

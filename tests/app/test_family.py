@@ -96,6 +96,9 @@ class Family(AppTest):
         self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based")
         done = self.run_program(*command, "--dataset", "model", "--report", "report.html")
         self.assertIn("model-based guarantee", done.stdout)
+        self.assertIn("replace one by an independent copy", " ".join(done.stdout.split()))
+        self.assertIn("with probability at least 0.99 (confidence 0.95)", " ".join(done.stdout.split()))
+        self.assertIn("473 data sets", " ".join(done.stdout.split()))
         self.assertTrue("model-based guarantee" in (self.folder / "report.html").read_text())
         self.assertNotIn("holds for every data set", done.stdout)
         self.assertLess(self.sin2(), 0.1)
@@ -103,6 +106,9 @@ class Family(AppTest):
         self.assertIn("drawn from a model", self.run_program("ledger", "show", "model").stdout)
         released = self.run_json(*command[:-4], "--dataset", "model")  # sigma^2 and lambda from a pilot
         self.assertEqual(released["guarantee_kind"], "model")
+        assumed = released["assumed_sensitivity"]
+        self.assertEqual((assumed["failure_probability"], assumed["confidence"], assumed["data_sets"]), (0.01, 0.95, 473))
+        self.assertTrue(0 < assumed["projector"] < 1 and assumed["sum"] > 0)
         self.assertEqual([e["label"] for e in released["events"]], ["pilot", "projector", "eigenvalues"])
 
     def test_paper_calibration_is_charged_for_what_it_costs(self):

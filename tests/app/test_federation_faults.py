@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 from fault_proxy import FaultProxy
-from federation import MASKED, PCA, POWER, FederationTest, go_on, records, stop
+from federation import MASKED, PCA, POWER, FederationTest, go_on, make_parties, records, stop
 from support import BAD_INPUT, USAGE
 
 SECURE = ["--aggregation", "secure"]
@@ -29,12 +29,13 @@ class Certificates(FederationTest):
         self.assertFalse((self.folder / "model.npz").exists())
 
     def other_authority(self):
-        self.run_program("federation", "init", "other")
-        self.run_program("federation", "issue", "other", "north")
+        make_parties(self.folder / "other", ["north"])
         return self.folder / "other"
 
-    def test_a_coordinator_under_another_name_is_unknown(self):
-        self.unreachable("carries the name", coordinator_certificate="south")
+    def test_a_site_cannot_pose_as_the_coordinator(self):
+        coordinator = self.coordinator(sites=["north"], certificate="south")
+        self.assertEqual(coordinator.wait(), BAD_INPUT, coordinator.text())
+        self.assertIn("is the certificate of a site, not of a coordinator", coordinator.text())
 
     def test_another_authority_for_the_site(self):
         other = self.other_authority()
@@ -42,12 +43,10 @@ class Certificates(FederationTest):
 
     def test_a_sites_certificate_of_another_authority(self):
         other = self.other_authority()
-        self.unreachable("refused our certificate", tls={"certificate": other / "north.crt", "key": other / "north.key"})
+        self.unreachable("this site itself is missing or has another key", tls={"certificate": other / "north.crt", "key": other / "north.key"})
 
     def test_an_expired_certificate(self):
-        self.run_program("federation", "init", "short")
-        for name in ("coordinator", "north"):
-            self.run_program("federation", "issue", "short", name, *(["--valid-seconds", 1] if name == "coordinator" else []))
+        self.pins = make_parties(self.folder / "short", self.names, coordinator_validity=["--valid-seconds", 1])
         time.sleep(2.1)
         self.unreachable("expired", authority=self.folder / "short")
 
@@ -171,7 +170,7 @@ class Faults(FederationTest):
                 sites["north"].kill()
                 if enough:
                     self.assert_finished(coordinator, sites["south"], sites["west"])
-                    self.assertEqual(self.manifest()["federation"]["lost"], ["north"])
+                    self.assertEqual(self.manifest()["federation"]["missing"], ["north"])
                     self.assertIn("Without 'north'", coordinator.text())
                 else:
                     self.assertEqual(coordinator.wait(), BAD_INPUT, coordinator.text())
@@ -183,7 +182,7 @@ class Faults(FederationTest):
         for spares in (0, 1):
             with self.subTest(spares=spares):
                 self.setUp()
-                coordinator, sites = self.with_a_far_site(*SECURE, "--tolerate", 1,
+                coordinator, sites = self.with_a_far_site(*SECURE, "--lost", 1,
                                                                  *(["--spare-rounds", 1] if spares else []))
                 sites["north"].wait_for("Answered", times=2)
                 sites["north"].kill()
@@ -191,6 +190,14 @@ class Faults(FederationTest):
                     self.assert_finished(coordinator, sites["south"], sites["west"])
                     paid = {e["label"]: e for e in self.reservations("south")[0]["events"]}
                     self.assertIn("spare rounds", paid)
+                    # What the manifest says reproduces what was certified.
+                    manifest = self.manifest()
+                    self.assertIn("spare rounds", [e["label"] for e in manifest["events"]])
+                    events = [flag for e in manifest["events"]
+                              for flag in ("--event", f"{e['mechanism']},count={e['count']}")]
+                    cost = self.run_json("account", *events, "--delta", manifest["delta"])
+                    self.assertAlmostEqual(cost["epsilon"], manifest["certified_epsilon"], places=6)
+                    self.assertIn("alone", manifest["guarantee"])
                     self.assert_close(0.9)
                 else:
                     self.assertEqual(coordinator.wait(), BAD_INPUT, coordinator.text())

@@ -67,6 +67,7 @@ class Mpi(AppTest):
         return self.run_program(*MPIRUN[1:], "-n", ranks, PROGRAM, *args, "--engine", "mpi", program=MPIRUN[0], expect=expect)
 
     def same(self, command, data, *args, ranks=(1, 2, 3)):
+        args = [*args, "--header", "yes"] if ".csv" in data else args
         args = [command, data, *args, *BUDGET_FLAGS, "--no-ledger", "--insecure-seed", 7, "--quiet"]
         self.run_program(*args, "--out", "one.npz")
         one = (self.folder / "one.npz").read_bytes()
@@ -145,7 +146,7 @@ class Mpi(AppTest):
         self.assertEqual((self.folder / "one.npz").read_bytes(), (self.folder / "many.npz").read_bytes())
 
     def test_one_release_one_charge_one_voice(self):
-        done = self.mpi(3, "pca", "d.csv", *self.PCA, *BUDGET_FLAGS, "--json", "--quiet")
+        done = self.mpi(3, "pca", "d.csv", "--header", "yes", *self.PCA, *BUDGET_FLAGS, "--json", "--quiet")
         self.assertEqual(done.stdout.count("\n"), 1)
         self.assertEqual(done.stderr, "")
         self.assertEqual(len(self.charged()), 1)
@@ -153,7 +154,8 @@ class Mpi(AppTest):
 
     def refuse(self, ranks, data, *words, args=(), expect=BAD_INPUT):
         before = self.files()
-        done = self.mpi(ranks, "pca", data, *self.PCA, *BUDGET_FLAGS, *args, expect=expect)
+        header = ["--header", "yes"] if ".csv" in data else []
+        done = self.mpi(ranks, "pca", data, *header, *self.PCA, *BUDGET_FLAGS, *args, expect=expect)
         for word in words:
             self.assertIn(word, done.stderr)
         self.assertEqual(done.stderr.count("eigenveil: rank"), 1 if "rank" in "".join(words) else 0)

@@ -1,11 +1,15 @@
 """transform, account, ledger, schema, generate, and formats end to end."""
 import gzip
+import json
+import resource
 import struct
+import subprocess
 import unittest
+import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET_FLAGS, OK, USAGE, AppTest
+from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, SOURCE, USAGE, AppTest
 
 
 class Transform(AppTest):
@@ -13,7 +17,7 @@ class Transform(AppTest):
         super().setUp()
         self.rows = np.random.default_rng(2).uniform(0, 10, size=(300, 4))
         np.savetxt(self.path("d.csv"), self.rows, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
-        self.run_program("pca", "d.csv", "--range", "0:10", "--components", 3, *BUDGET_FLAGS, "--center", "private")
+        self.run_program("pca", "d.csv", "--header", "yes", "--range", "0:10", "--components", 3, *BUDGET_FLAGS, "--center", "private")
 
     def expected(self):
         m = np.load(self.path("model.npz"))
@@ -53,6 +57,26 @@ class Account(AppTest):
             with self.subTest(args):
                 self.run_program("account", *args, expect=USAGE)
 
+    def test_budgets_beyond_what_is_proved_are_refused_by_every_command(self):
+        np.save(self.path("d.npy"), np.eye(4))
+        commands = (["account", "--event", "gaussian:mu=1"], ["ledger", "create", "x"], ["plan", "pca"],
+                    ["pca", "d.npy", "--row-bound", 1], ["covariance", "d.npy", "--row-bound", 1])
+        for command in commands:
+            for epsilon, delta, words in ((5000, 1e-6, "1e-6 and 1000"), (1e-7, 1e-6, "1e-6 and 1000"),
+                                          ("inf", 1e-6, "1e-6 and 1000"), ("nan", 1e-6, "1e-6 and 1000"),
+                                          (1, 0.99, "1e-300 and 0.5"), (1, 1e-310, "1e-300 and 0.5"),
+                                          (1, "nan", "1e-300 and 0.5"), (1, 0, "1e-300 and 0.5")):
+                budget = ["--epsilon", epsilon, "--delta", delta]
+                if command[0] == "account":
+                    budget = budget[:2] if words.endswith("1000") else budget[2:]
+                if command[0] == "plan":
+                    budget += ["--rows", 100, "--columns", 4, "--components", 1]
+                with self.subTest(command=command[:2], budget=budget):
+                    done = self.run_program(*command, *budget, expect=USAGE)
+                    self.assertIn(words, " ".join(done.stderr.split()))
+        done = self.run_program("account", "--delta", 1e-6, "--event", "pure:epsilon=100,count=20", expect=USAGE)
+        self.assertIn("above 1000", " ".join(done.stderr.split()))
+
 
 class LedgerCommand(AppTest):
     def test_create_list_show(self):
@@ -78,12 +102,12 @@ class LedgerCommand(AppTest):
 class SchemaCommand(AppTest):
     def test_template_has_names_but_no_values(self):
         self.write("p.csv", "age,city,score\n41.5,Oslo,977\n83.25,Rome,13\n")
-        text = self.run_program("schema", "init", "p.csv").stdout
+        text = self.run_program("schema", "init", "p.csv", "--header", "yes").stdout
         for name in ("age", "city", "score", "numeric", "categorical"):
             self.assertIn(name, text)
         for secret in ("41.5", "83.25", "Oslo", "Rome", "977"):
             self.assertNotIn(secret, text)
-        self.run_program("schema", "init", "p.csv", "--out", "p.toml")
+        self.run_program("schema", "init", "p.csv", "--header", "yes", "--out", "p.toml")
         done = self.run_program("pca", "p.csv", "--schema", "p.toml", "--components", 1, *BUDGET_FLAGS, expect=3)
         self.assertIn("p.toml", done.stderr)
 
@@ -127,7 +151,9 @@ class Formats(AppTest):
     """The same rows in every format give the same release for the same seed."""
 
     def release(self, name, *extra, expect=OK):
-        self.run_program("pca", name, "--range", "0:255", "--components", 2, *BUDGET_FLAGS, "--insecure-seed", 1,
+        facts = ["--header", "yes" if name == "header.csv" else "no"] if ".csv" in name else []
+        facts += ["--delimiter", "semicolon"] if name == "semicolon.csv" else []
+        self.run_program("pca", name, *facts, "--range", "0:255", "--components", 2, *BUDGET_FLAGS, "--insecure-seed", 1,
                          "--no-ledger", "--out", "m.npz", *extra, expect=expect)
         return np.load(self.path("m.npz"))["components"]
 
@@ -157,8 +183,107 @@ class Formats(AppTest):
         self.release("packed.npz", expect=BAD_INPUT)
         np.testing.assert_array_equal(self.release("d.npy", "--columns", "1-6"), expected)
         # an option with a list does not swallow the file that follows it
-        self.run_program("pca", "--columns", "a,b", "header.csv", "--range", "0:255", "--components", 2, *BUDGET_FLAGS)
+        self.run_program("pca", "--columns", "a,b", "header.csv", "--header", "yes", "--range", "0:255", "--components", 2, *BUDGET_FLAGS)
         self.assertEqual(np.load(self.path("model.npz"))["components"].shape, (2, 2))
+
+
+HOSTILE = "\x1b[2Jx\x07\r\x9b31m\u202egnp.\u2028\u200b\x7f"
+
+
+class Terminal(AppTest):
+    """Names from files, headers, schemas and ledgers move no cursor, begin no line and hide nothing."""
+
+    def clean(self, done):
+        for text in (done.stdout, done.stderr):
+            for character in text:
+                self.assertTrue(character == "\n" or character.isprintable(), repr(text))
+        return done
+
+    def test_hostile_names_are_shown_as_they_are_spelled(self):
+        columns = ['"a\n%s"' % HOSTILE, "b", '"c\nNote. All is well"']
+        rows = np.random.default_rng(2).uniform(0, 1, size=(200, 3)).round(3)
+        self.write("d.csv", ",".join(columns) + "\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+        fit = ("pca", "d.csv", "--range", "0:1", "--components", 2, *BUDGET_FLAGS, "--no-ledger", "--report", "r.html")
+        self.clean(self.run_program(*fit, expect=USAGE))
+        self.clean(self.run_program(*fit, "--header", "yes"))
+        self.clean(self.run_program(*fit, "--header", "yes", "--json"))
+        self.clean(self.run_program(*fit, "--header", "no", expect=BAD_INPUT))
+        self.clean(self.run_program(*fit, "--header", "yes", "--columns", "z", expect=BAD_INPUT))
+        self.clean(self.run_program("schema", "init", "d.csv", "--header", "yes"))
+        self.clean(self.run_program("transform", "model.npz", "d.csv", "--header", "yes", "--out", "s.csv"))
+        self.write("other.csv", "x,y\n1,2\n")
+        self.clean(self.run_program("transform", "model.npz", "other.csv", "--header", "yes", "--out", "s.csv", expect=BAD_INPUT))
+        report = (self.folder / "r.html").read_text()
+        for character in "\x1b\x07\x7f":
+            self.assertNotIn(character, report)
+
+    def test_hostile_paths_options_and_data_sets(self):
+        np.save(self.path("d.npy"), np.random.rand(50, 2))
+        name = "n" + HOSTILE.replace("\r", "")
+        (self.folder / "d.npy").rename(self.folder / f"{name}.npy")
+        out = f"{name}.npz"
+        self.clean(self.run_program("pca", f"{name}.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--out", out,
+                                    "--no-ledger"))
+        self.clean(self.run_program("pca", f"{name}.csv", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, expect=BAD_INPUT))
+        self.clean(self.run_program(name, expect=USAGE))
+        self.clean(self.run_program("pca", "--" + name, expect=USAGE))
+        self.clean(self.run_program("ledger", "list"))
+        self.clean(self.run_program("ledger", "list", "--json"))
+
+    def test_one_file_speaks(self):
+        for path in sorted((SOURCE / "apps" / "eigenveil").glob("*.?pp")):
+            if path.name not in ("terminal.cpp", "terminal.hpp"):
+                for word in ("fmt::print", "std::cout", "std::cerr", "printf(", "puts(", "write_out("):
+                    self.assertNotIn(word, path.read_text(), f"{path.name}: tell and complain make names harmless")
+
+
+class HostileModels(AppTest):
+    def setUp(self):
+        super().setUp()
+        np.save(self.path("d.npy"), np.random.default_rng(2).normal(size=(300, 3)))
+        self.run_program("pca", "d.npy", "--row-bound", 5, "--components", 1, *BUDGET_FLAGS, "--insecure-seed", 1, "--no-ledger")
+
+    def spoil(self, change):
+        arrays = dict(np.load(self.path("model.npz")))
+        manifest = json.loads(bytes(arrays.pop("manifest.json")).decode())
+        change(manifest)
+        with zipfile.ZipFile(self.path("bad.npz"), "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w") as member:
+                    np.lib.format.write_array(member, array)
+            archive.writestr("manifest.json", json.dumps(manifest))
+
+    def test_wrong_types_end_in_a_sentence(self):
+        manifest = json.loads(bytes(np.load(self.path("model.npz"))["manifest.json"]).decode())
+        for key in manifest:
+            for value in (None, -1, 1e308, "x", [], [3], {"a": 1}, True):
+                with self.subTest(key=key, value=value):
+                    self.spoil(lambda m: m.update({key: value}))
+                    done = subprocess.run([PROGRAM, "transform", self.path("bad.npz"), self.path("d.npy"), "--out",
+                                           self.path("s.npy"), "--quiet"], capture_output=True, text=True)
+                    self.assertIn(done.returncode, (OK, USAGE, BAD_INPUT), done.stderr)
+
+    def test_a_model_that_is_not_private_is_not_called_so(self):
+        done = self.run_program("transform", "model.npz", "d.npy", "--out", "s.npy")
+        self.assertIn("NOT PRIVATE", done.stdout)
+        self.assertNotIn("The model is.", done.stdout)
+        self.assertFalse(self.run_json("transform", "model.npz", "d.npy", "--out", "s.npy")["model_private"])
+        done = self.run_program("pca", "d.npy", "--row-bound", 5, "--components", 1, *BUDGET_FLAGS, "--no-ledger",
+                                "--insecure-seed", 1)
+        self.assertTrue(done.stdout.startswith("NOT PRIVATE"))
+        self.run_program("pca", "d.npy", "--row-bound", 5, "--components", 1, *BUDGET_FLAGS, "--no-ledger")
+        self.assertIn("The model is.", self.run_program("transform", "model.npz", "d.npy", "--out", "s.npy").stdout)
+
+    def test_an_archive_that_unpacks_to_gigabytes_takes_little_memory(self):
+        with zipfile.ZipFile(self.path("bomb.npz"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            with archive.open("components.npy", "w", force_zip64=True) as member:
+                head = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, %d), }" % (1 << 26)
+                member.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
+                for _ in range(128):
+                    member.write(bytes(1 << 22))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        done = self.run_program("transform", "bomb.npz", "d.npy", "--out", "s.npy", expect=BAD_INPUT, preexec_fn=limit)
+        self.assertIn("more than a model", done.stderr)
 
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ TEST(Printable, WhatIsNoUtf8IsShownByteByByte) {
 TEST(Printable, DifferentTextsLookDifferent) {
   EXPECT_EQ(printable("\\x0a"), "\\\\x0a");
   EXPECT_NE(printable("\\x0a"), printable("\n"));
-  EXPECT_EQ(quoted("it's"), "'it\\'s'");
-  EXPECT_NE(quoted("a', 'b"), quoted("a") + ", " + quoted("b"));
+  EXPECT_EQ(quote("it's"), "'it\\'s'");
+  EXPECT_NE(quote("a', 'b"), quote("a") + ", " + quote("b"));
 }
 
 TEST(Printable, MarksDoNotPileUpNorChangeWhatStandsBefore) {

@@ -156,7 +156,9 @@ std::string some_idx() {
 }
 
 TEST(DamagedFiles, OfCsvEndInAnErrorOrInRows) {
-  const SourceOptions options{.categories = {{"2", {"x", "a,b\nc"}}}};
+  SourceOptions options = named({.categories = {{"2", {"x", "a,b\nc"}}}});
+  fuzz("t.csv", kCsv, 3000, options);
+  options.bad_rows = BadRows::kMissing;
   fuzz("t.csv", kCsv, 3000, options);
   fuzz("t.csv.gz", gzip(kCsv), 1500, options);
 }

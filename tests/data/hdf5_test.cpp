@@ -93,7 +93,7 @@ TEST_F(Hdf5, WrongShapesAndTypesAreRefused) {
   write_set(path_, "cube", {2, 2, 2}, counting(8));
   expect_refusal(path_, {"'cube'", "3 dimensions"});
   write_set(dir_.file("zero.h5"), "x", {0, 3}, {});
-  expect_refusal(dir_.file("zero.h5"), {"0 rows"});
+  EXPECT_EQ(must_read(dir_.file("zero.h5")).rows, 0U);
   write_set(dir_.file("columns.h5"), "x", {3, 0}, {});
   expect_refusal(dir_.file("columns.h5"), {"0 columns"});
   write_set(dir_.file("unwritten.h5"), "x", {1'000'000'000'000, 3}, {}, {.chunk = {100, 3}});

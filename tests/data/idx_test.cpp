@@ -52,7 +52,7 @@ TEST_F(Idx, TruncatedOverlongAndImpossibleFilesAreRefused) {
   }
   expect_refusal(write(whole + "x"), {"longer than announced"});
   expect_refusal(dir_.write_file("t.gz", gzip(whole + "x")), {"goes on after the last row"});
-  expect_refusal(write(idx(0x08, {0, 3}, "")), {"0 rows"});
+  EXPECT_EQ(must_read(write(idx(0x08, {0, 3}, ""))).rows, 0U);
   expect_refusal(write(idx(0x08, {3, 0}, "")), {"0 columns"});
   expect_refusal(write(idx(0x0e, {UINT32_MAX, UINT32_MAX, UINT32_MAX}, "abc")), {"announces more than"});
   expect_refusal(dir_.write_file("t.gz", gzip(idx(0x0e, {UINT32_MAX, 1000000}, "abc"))), {"truncated"});

@@ -92,7 +92,7 @@ TEST_F(Npy, FortranOrderIsReadInStripesOfAnySize) {
 TEST_F(Npy, WrongShapesAreRefused) {
   expect_refusal(write(npy("<f8", "(2, 2, 2)", std::string(64, '\0'))), {"3 dimensions", "expected 2"});
   expect_refusal(write(npy("<f8", "()", std::string(8, '\0'))), {"0 dimensions"});
-  expect_refusal(write(npy("<f8", "(0, 3)", "")), {"0 rows"});
+  EXPECT_EQ(must_read(write(npy("<f8", "(0, 3)", ""))).rows, 0U);
   expect_refusal(write(npy("<f8", "(3, 0)", "")), {"0 columns"});
   for (const char* shape : {"(4294967296, 4294967296)", "(18446744073709551615, 8)", "(99999999999999999999999, 2)",
                             "(2305843009213693952, 1)", "(1, 18446744073709551615)", "(3, 1000001)"})

@@ -27,7 +27,13 @@ struct Table {
   double at(std::size_t row, std::size_t column) const { return values.at(row * columns.size() + column); }
 };
 
-inline Result<Table> read_table(const std::string& path, const SourceOptions& options = {},
+/// A CSV file with a header, as most are.
+inline SourceOptions named(SourceOptions options = {}) {
+  options.header = HeaderRule::kYes;
+  return options;
+}
+
+inline Result<Table> read_table(const std::string& path, const SourceOptions& options = named(),
                                 std::size_t max_rows = 1000) {
   auto source = open_source(path, options);
   if (!source.ok()) return source.error();
@@ -57,7 +63,7 @@ MATCHER_P(SameValues, expected, "") {
   return true;
 }
 
-inline Table must_read(const std::string& path, const SourceOptions& options = {}, std::size_t max_rows = 1000) {
+inline Table must_read(const std::string& path, const SourceOptions& options = named(), std::size_t max_rows = 1000) {
   Result<Table> table = read_table(path, options, max_rows);
   if (table.ok()) return *table;
   ADD_FAILURE() << table.error().message;
@@ -66,7 +72,7 @@ inline Table must_read(const std::string& path, const SourceOptions& options = {
 
 /// The refusal of a file that must not be readable; all that a message must say.
 inline void expect_refusal(const std::string& path, const std::vector<std::string>& said,
-                           const SourceOptions& options = {}, ErrorCode code = ErrorCode::kBadInput) {
+                           const SourceOptions& options = named(), ErrorCode code = ErrorCode::kBadInput) {
   const Result<Table> table = read_table(path, options);
   ASSERT_FALSE(table.ok()) << path << " was read";
   EXPECT_EQ(table.error().code, code) << table.error().message;

@@ -98,64 +98,101 @@ TEST_F(SchemaFile, FilesThatAreNoSchemaAreRefused) {
   EXPECT_THAT(read_schema(dir_.path().string()).error().message, HasSubstr("directory"));
 }
 
-TEST_F(SchemaFile, ATemplateHasNamesAndKindsButNoValueOfTheData) {
+TEST_F(SchemaFile, StatesFactsAboutTheLinesOfAFile) {
+  const std::string column = "[[column]]\nname = 'a'\nkind = 'numeric'\nlower = 0\nupper = 1\n";
+  const auto schema = read_schema(write("header = 'no'\ndelimiter = 'tab'\nfields = 7\n" + column));
+  ASSERT_TRUE(schema.ok()) << schema.error().message;
+  EXPECT_EQ(schema->header, HeaderRule::kNo);
+  EXPECT_EQ(schema->delimiter, '\t');
+  EXPECT_EQ(schema->fields, 7U);
+  expect_refused("header = 'auto'\n" + column, {"line 1", "header = \"yes\" or header = \"no\""});
+  expect_refused("header = true\n" + column, {"line 1", "header ="});
+  expect_refused("delimiter = 'comma,'\n" + column, {"line 1", "delimiter must be"});
+  expect_refused("fields = 0\n" + column, {"line 1", "fields must be"});
+  expect_refused("fields = '3'\n" + column, {"line 1", "fields must be"});
+}
+
+TEST_F(SchemaFile, NamesStateAHeaderUnlessARecordCouldHoldThem) {
+  EXPECT_EQ(header_named_by({"age", "sex", "a-1"}), HeaderRule::kYes);
+  for (const char* name : {"1", "3-5", "-4", "NA", "?", "nan", "1e3", "inf", "+7", "", "null", "0x1p3"}) {
+    const bool plain = std::string(name) == "0x1p3";
+    EXPECT_EQ(header_named_by({"age", name}), plain ? HeaderRule::kYes : HeaderRule::kUnstated) << name;
+  }
+  EXPECT_EQ(header_named_by({}), HeaderRule::kUnstated);
+}
+
+TEST_F(SchemaFile, ContradictingStatementsAreRefused) {
+  Schema schema{{{"age", NumericColumn{0, 1}}}};
+  EXPECT_EQ(options_for(schema, {})->header, HeaderRule::kYes);
+  EXPECT_EQ(options_for(schema, {.header = HeaderRule::kNo})->header, HeaderRule::kNo) << "stated, not implied";
+  schema.header = HeaderRule::kNo;
+  schema.delimiter = ';';
+  schema.fields = 4;
+  const auto options = options_for(schema, {});
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->header, HeaderRule::kNo);
+  EXPECT_EQ(options->delimiter, ';');
+  EXPECT_EQ(options->fields, 4U);
+  EXPECT_EQ(options_for(schema, {.header = HeaderRule::kYes}).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(options_for(schema, {.delimiter = ','}).error().code, ErrorCode::kUsage);
+  EXPECT_EQ(options_for(schema, {.fields = 3}).error().code, ErrorCode::kUsage);
+}
+
+TEST_F(SchemaFile, ATemplateHasNamesButNothingOfTheRows) {
   const std::string path = dir_.write_file("t.csv", "age,\"job \"\"x\"\"\",empty\n31337,plumber,?\n,welder,\n");
-  const Result<std::string> text = schema_template(path, {});
+  const Result<std::string> text = schema_template(path, {.header = HeaderRule::kYes});
   ASSERT_TRUE(text.ok()) << text.error().message;
-  EXPECT_THAT(*text, HasSubstr("name = \"age\"\nkind = \"numeric\"\n# lower =\n# upper =\n"));
-  EXPECT_THAT(*text, HasSubstr("name = \"job \\\"x\\\"\"\nkind = \"categorical\"\n# values ="));
-  EXPECT_THAT(*text, HasSubstr("name = \"empty\"\nkind = \"numeric\""));
+  EXPECT_THAT(*text, HasSubstr("header = \"yes\"\n"));
+  EXPECT_THAT(*text, HasSubstr("name = \"age\"\nkind = \"\""));
+  EXPECT_THAT(*text, HasSubstr("name = \"job \\\"x\\\"\"\nkind = \"\""));
   EXPECT_THAT(*text, HasSubstr("without looking at the data"));
   for (const char* value : {"31337", "plumber", "welder", "?"}) EXPECT_THAT(*text, Not(HasSubstr(value)));
+  const std::string other = dir_.write_file("o.csv", "age,\"job \"\"x\"\"\",empty\ntext,1,2,3,4\n\n");
+  EXPECT_EQ(*schema_template(other, {.header = HeaderRule::kYes}), *text) << "no row has a say";
+  EXPECT_EQ(schema_template(path, {}).error().code, ErrorCode::kUsage) << "whether there is a header is stated";
 }
 
 TEST_F(SchemaFile, ATemplateIsRefusedUntilAPersonHasFilledItIn) {
   const std::string data = dir_.write_file("t.csv", "age,job\n3,plumber\n");
-  std::string text = *schema_template(data, {});
-  expect_refused(text, {"fill in lower and upper"});
-  const auto fill = [&](const std::string& blank, const std::string& filled) {
-    text.replace(text.find(blank), blank.size(), filled);
+  std::string text = *schema_template(data, {.header = HeaderRule::kYes});
+  expect_refused(text, {"column 'age'", "kind = \"numeric\""});
+  const auto fill = [&](const std::string& blank, const std::string& filled, std::size_t from = 0) {
+    text.replace(text.find(blank, from), blank.size(), filled);
   };
+  fill("kind = \"\" #", "kind = \"numeric\" #");
+  expect_refused(text, {"fill in lower and upper"});
   fill("# lower =", "lower = 0");
   fill("# upper =", "upper = 120");
+  fill("kind = \"\" #", "kind = \"categorical\" #");
   expect_refused(text, {"fill in values"});
-  fill("# values = [\"\", \"\"]", "values = [\"plumber\", \"welder\"]");
+  fill("# values = [\"\", \"\"]", "values = [\"plumber\", \"welder\"]", text.find("\"job\""));
   const Result<Schema> schema = read_schema(write(text));
   ASSERT_TRUE(schema.ok()) << schema.error().message;
-  const Table table = must_read(data, {.columns = schema->names(), .categories = schema->categories()});
+  const Table table = must_read(data, *options_for(*schema, {}));
   EXPECT_THAT(table.values, ElementsAre(3, 0));
 }
 
 TEST_F(SchemaFile, ATemplateHonoursTheSourceOptionsAndItsErrors) {
   const std::string path = dir_.write_file("t.csv", "1;x\n2;y\n");
-  const std::string text = *schema_template(path, {.columns = {"2"}, .header = Header::kNo});
-  EXPECT_THAT(text, HasSubstr("name = \"2\"\nkind = \"categorical\""));
+  const std::string text = *schema_template(path, {.columns = {"2"}, .header = HeaderRule::kNo, .delimiter = ';'});
+  EXPECT_THAT(text, HasSubstr("header = \"no\"\nfields = 2\ndelimiter = \";\"\n"));
+  EXPECT_THAT(text, HasSubstr("name = \"2\"\n"));
   EXPECT_THAT(text, Not(HasSubstr("name = \"1\"")));
   const std::string array = dir_.write_file("t.npy", npy("<f8", "(1, 2)", std::string(16, '\0')));
-  EXPECT_THAT(*schema_template(array, {}), HasSubstr("name = \"2\"\nkind = \"numeric\""));
-  EXPECT_THAT(schema_template(dir_.write_file("r.csv", "a,b\n1\n"), {}).error().message,
-              HasSubstr("row 1 (line 2) has 1"));
+  EXPECT_THAT(*schema_template(array, {}), HasSubstr("name = \"2\"\n"));
+  EXPECT_THAT(*schema_template(array, {}), Not(HasSubstr("header =")));
   EXPECT_EQ(schema_template(dir_.file("nothing"), {}).error().code, ErrorCode::kBadInput);
 }
 
 TEST_F(SchemaFile, NamesWithControlCharactersSurviveTheTemplate) {
   const std::string path = dir_.write_file("t.csv", "\"a\nb\\\",c\n1,2\n");
-  std::string text = *schema_template(path, {.columns = {"1"}});
+  std::string text = *schema_template(path, named({.columns = {"1"}}));
+  text.replace(text.find("kind = \"\""), 9, "kind = \"numeric\"");
   text.replace(text.find("# lower ="), 9, "lower = 0");
   text.replace(text.find("# upper ="), 9, "upper = 1");
   const Result<Schema> schema = read_schema(write(text));
   ASSERT_TRUE(schema.ok()) << schema.error().message;
   EXPECT_THAT(schema->names(), ElementsAre("a\nb\\"));
-}
-
-TEST_F(SchemaFile, AdultKindsAreGuessed) {
-  const std::string path = shared_data("adult.data");
-  if (path.empty()) GTEST_SKIP() << "no shared data sets beside this checkout";
-  const std::string text = *schema_template(path, {.header = Header::kNo});
-  for (const char* name : {"1", "3", "5", "11", "12", "13"})
-    EXPECT_THAT(text, HasSubstr("name = \"" + std::string(name) + "\"\nkind = \"numeric\""));
-  for (const char* name : {"2", "4", "10", "14", "15"})
-    EXPECT_THAT(text, HasSubstr("name = \"" + std::string(name) + "\"\nkind = \"categorical\""));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(Source, AFileWithoutReadPermissionIsRefused) {
 
 TEST(Source, ReadingEndsQuietlyAndStaysAtTheEnd) {
   const TempDir dir;
-  const auto source = open_source(dir.write_file("t.csv", "a\n1\n2\n"), {});
+  const auto source = open_source(dir.write_file("t.csv", "a\n1\n2\n"), named());
   ASSERT_TRUE(source.ok());
   RawBatch batch;
   ASSERT_TRUE((*source)->next(batch, 5).ok());
@@ -63,7 +63,7 @@ TEST(Source, ReadingEndsQuietlyAndStaysAtTheEnd) {
 
 TEST(Source, AnErrorLeavesNoRowsInTheBatch) {
   const TempDir dir;
-  const auto source = open_source(dir.write_file("t.csv", "a\n1\nx\n"), {});
+  const auto source = open_source(dir.write_file("t.csv", "a\n1\nx\n"), named());
   ASSERT_TRUE(source.ok());
   RawBatch batch;
   EXPECT_FALSE((*source)->next(batch, 5).ok());
@@ -85,7 +85,7 @@ std::size_t memory_of_reading(const std::string& path) {
     return static_cast<std::size_t>(usage.ru_maxrss);
   };
   const std::size_t before = peak();
-  const auto source = open_source(path, {});
+  const auto source = open_source(path, {.header = HeaderRule::kNo});
   RawBatch batch;
   do {
     if (!source.ok() || !(*source)->next(batch, 1000).ok()) return SIZE_MAX;

@@ -29,9 +29,9 @@ const std::vector<Record>& records() {
 }
 
 void write(AnswerLog& log, const Record& record) {
-  wire::v1::Ask ask;
+  wire::v2::Ask ask;
   ask.set_label(record.label);
-  wire::v1::Answer answer;
+  wire::v2::Answer answer;
   answer.set_entries(record.values.size());
   answer.set_narrow(record.narrow);
   ASSERT_TRUE(log.append(ask, answer, record.values).ok());

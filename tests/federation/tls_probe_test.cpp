@@ -11,13 +11,15 @@
 
 #include "eigenveil/federation/certificates.hpp"
 #include "tests/support/child.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tests/support/parties.hpp"
 #include "wire.grpc.pb.h"
 
 namespace eigenveil::federation {
 namespace {
 
 using test::Child;
+using test::make_party;
+using test::make_site;
 using test::read_file;
 using test::TempDir;
 using testing::EndsWith;
@@ -86,18 +88,22 @@ class TlsProbe : public testing::Test {
  protected:
   void SetUp() override {
     for (const char* study : {"study", "other"}) {
-      ASSERT_TRUE(make_authority(dir_.file(study), "same name", 30).ok());
-      ASSERT_TRUE(issue_certificate(dir_.file(study), "coordinator", {"localhost"}, 30).ok());
-      ASSERT_TRUE(issue_certificate(dir_.file(study), "site", {}, 30).ok());
+      ASSERT_TRUE(make_authority(dir_.file(study), "same name", {}).ok());
+      make_party(dir_.file(study), "coordinator", Role::kCoordinator, {"localhost"});
+      make_site(dir_.file(study), "site");
     }
-    ASSERT_TRUE(issue_certificate(dir_.file("study"), "old", {"coordinator"}, {.until = -5}).ok());
-    ASSERT_TRUE(issue_certificate(dir_.file("study"), "new", {"coordinator"}, {.from = 600}).ok());
+    make_party(dir_.file("study"), "old", Role::kCoordinator, {"coordinator"}, {.until = -5});
+    make_party(dir_.file("study"), "new", Role::kCoordinator, {"coordinator"}, {.from = 600});
+    make_site(dir_.file("study"), "old-site", {.until = -5});
   }
   std::string path(const std::string& name) const { return dir_.file(name); }
+  std::string pin(const std::string& name) const { return party_of(read_file(path(name + ".crt")))->key_hash; }
+  Identity own(const std::string& site = "study/site") const {
+    return {read_file(path("study/ca.crt")), read_file(path(site + ".crt")), read_file(path(site + ".key")), {}};
+  }
   std::string probe(const std::string& address, const std::string& site = "study/site",
-                    const std::string& name = "coordinator") const {
-    return why_no_connection(address, name, read_file(path("study/ca.crt")), read_file(path(site + ".crt")),
-                             read_file(path(site + ".key")));
+                    const std::string& coordinator = "coordinator") const {
+    return why_no_connection(address, coordinator, pin("study/" + coordinator), own(site));
   }
 
   TempDir dir_;
@@ -106,7 +112,6 @@ class TlsProbe : public testing::Test {
 TEST_F(TlsProbe, FindsNoFaultWithTheRightCertificates) {
   const Server server(path("study/ca.crt"), path("study/coordinator"));
   EXPECT_THAT(probe(server.address()), StartsWith("no fault found"));
-  EXPECT_THAT(probe(server.address(), "study/site", "localhost"), StartsWith("no fault found"));
 }
 
 TEST_F(TlsProbe, FindsNoFaultInTheOlderTls) {
@@ -169,26 +174,34 @@ TEST_F(TlsProbe, SaysThatThePeerSpeaksNoTls) {
 
 TEST_F(TlsProbe, SaysThatAnotherAuthoritySignedTheirCertificate) {
   const Server server(path("study/ca.crt"), path("other/coordinator"));
-  EXPECT_EQ(probe(server.address()), "the certificate of the coordinator at " + server.address() +
-                                         " is signed by another authority than ca.crt");
+  EXPECT_EQ(probe(server.address()), "at " + server.address() +
+                                         ", the certificate of the coordinator 'coordinator' is signed by another "
+                                         "authority than ca.crt");
 }
 
 TEST_F(TlsProbe, SaysThatTheirCertificateHasExpiredOrIsNotValidYet) {
   const Server old(path("study/ca.crt"), path("study/old"));
-  EXPECT_EQ(probe(old.address()), "the certificate of the coordinator at " + old.address() + " has expired (" +
-                                      *valid_until(read_file(path("study/old.crt"))) + ")");
+  EXPECT_EQ(probe(old.address(), "study/site", "old"),
+            "at " + old.address() + ", the certificate of the coordinator 'old' has expired (" +
+                party_of(read_file(path("study/old.crt")))->valid_until_utc + ")");
   const Server early(path("study/ca.crt"), path("study/new"));
-  EXPECT_THAT(probe(early.address()), HasSubstr("is not valid yet"));
+  EXPECT_THAT(probe(early.address(), "study/site", "new"), HasSubstr("is not valid yet"));
 }
 
-TEST_F(TlsProbe, SaysThatTheirCertificateCarriesAnotherName) {
-  const Server server(path("study/ca.crt"), path("study/site"));
-  EXPECT_THAT(probe(server.address()), EndsWith("carries the name 'site', not 'coordinator'"));
+TEST_F(TlsProbe, SaysThatTheirCertificateIsOfAnotherRoleNameOrKey) {
+  const Server site(path("study/ca.crt"), path("study/site"));
+  EXPECT_THAT(probe(site.address()), EndsWith("is that of a site"));
+  make_party(dir_.file("study"), "second", Role::kCoordinator, {"coordinator"});
+  const Server second(path("study/ca.crt"), path("study/second"));
+  EXPECT_THAT(probe(second.address()), EndsWith("carries the name 'second'"));
+  const Server right(path("study/ca.crt"), path("study/coordinator"));
+  EXPECT_THAT(why_no_connection(right.address(), "coordinator", pin("study/second"), own()), HasSubstr("pinned"));
 }
 
 TEST_F(TlsProbe, SaysThatOurCertificateWasRefusedAndWhy) {
   const Server server(path("study/ca.crt"), path("study/coordinator"));
-  EXPECT_THAT(probe(server.address(), "study/old"), HasSubstr("refused our certificate: our certificate has expired"));
+  EXPECT_THAT(probe(server.address(), "study/old-site"),
+              HasSubstr("refused our certificate: our certificate has expired"));
   EXPECT_THAT(probe(server.address(), "other/site"),
               EndsWith("refused our certificate: our certificate is signed by another authority than ca.crt"));
   const Server stranger(path("other/ca.crt"), path("study/coordinator"));
@@ -201,7 +214,7 @@ TEST_F(TlsProbe, SaysTheSameOfAGrpcServer) {
     grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     options.pem_root_certs = read_file(path(trusted + "/ca.crt"));
     options.pem_key_cert_pairs.push_back({read_file(path(name + ".key")), read_file(path(name + ".crt"))});
-    static wire::v1::Coordinator::Service service;
+    static wire::v2::Coordinator::Service service;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(options), &port);
     builder.RegisterService(&service);
@@ -213,14 +226,14 @@ TEST_F(TlsProbe, SaysTheSameOfAGrpcServer) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(probe(address), StartsWith("no fault found"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << "its settings come at once";
-  EXPECT_THAT(probe(address, "study/old"), HasSubstr("refused our certificate: our certificate has expired"));
+  EXPECT_THAT(probe(address, "study/old-site"), HasSubstr("refused our certificate: our certificate has expired"));
   EXPECT_THAT(probe(address, "other/site"), HasSubstr("refused our certificate: our certificate is signed by another"));
   int second = 0;
   const auto stranger = serve("other", "study/coordinator", second);
   EXPECT_THAT(probe("127.0.0.1:" + std::to_string(second)), HasSubstr("refused our certificate"));
   int third = 0;
   const auto old = serve("study", "study/old", third);
-  EXPECT_THAT(probe("127.0.0.1:" + std::to_string(third)), HasSubstr("has expired (20"));
+  EXPECT_THAT(probe("127.0.0.1:" + std::to_string(third), "study/site", "old"), HasSubstr("has expired (20"));
 }
 
 TEST_F(TlsProbe, SaysThatATlsServerIsNoCoordinator) {
@@ -235,7 +248,7 @@ TEST_F(TlsProbe, SaysThatOurOwnFilesAreNotWhatTheyShouldBe) {
   const std::string crt = read_file(path("study/site.crt"));
   const std::string key = read_file(path("study/site.key"));
   const auto says = [](const std::string& a, const std::string& c, const std::string& k) {
-    return why_no_connection("127.0.0.1:1", "coordinator", a, c, k);
+    return why_no_connection("127.0.0.1:1", "coordinator", std::string(64, '0'), {a, c, k, {}});
   };
   EXPECT_THAT(says("", crt, key), HasSubstr("our ca.crt"));
   EXPECT_THAT(says(ca, "", key), HasSubstr("our own certificate"));
@@ -248,7 +261,7 @@ TEST_F(TlsProbe, ManyThreadsProbeAtOnce) {
   for (int i = 0; i < 6; ++i)
     threads.emplace_back([&, wrong = i % 2 == 0] {
       const Server server(path("study/ca.crt"), path(wrong ? "other/coordinator" : "study/site"));
-      for (int j = 0; j < 5; ++j) EXPECT_THAT(probe(server.address()), HasSubstr(wrong ? "authority" : "'site'"));
+      for (int j = 0; j < 5; ++j) EXPECT_THAT(probe(server.address()), HasSubstr(wrong ? "authority" : "of a site"));
     });
   for (std::thread& thread : threads) thread.join();
 }

@@ -33,6 +33,7 @@ class PcaRun : public ::testing::Test {
                .out = path("model.npz"),
                .report = path("report.html")};
     job.rows.data = path("data.csv");
+    job.rows.source.header = HeaderRule::kYes;
     job.rows.ranges = {"0:10"};
     job.rows.center = Center::kPrivate;
     job.privacy.ledger = path("ledger.db");
@@ -132,7 +133,7 @@ TEST_F(PcaRun, RefusedBudgetChargesAndWritesNothing) {
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kBudgetRefused);
   EXPECT_TRUE(reservations().empty());
-  EXPECT_EQ(files(), 2U) << "data and ledger only";
+  EXPECT_EQ(files(), 4U) << "data, and the ledger with its key and anchor only";
 }
 
 TEST_F(PcaRun, BudgetIsSpentOnce) {
@@ -179,7 +180,7 @@ TEST_F(PcaRun, ABadRowIsFoundBeforeTheCharge) {
   EXPECT_NE(outcome.error().message.find("'c'"), std::string::npos) << outcome.error().message;
   EXPECT_NE(outcome.error().message.find("data.csv"), std::string::npos) << outcome.error().message;
   EXPECT_TRUE(reservations().empty());
-  EXPECT_EQ(files(), 2U);
+  EXPECT_EQ(files(), 4U);
 }
 
 TEST_F(PcaRun, TheManifestHidesTheNumberOfRowsUnderAddRemoveOne) {

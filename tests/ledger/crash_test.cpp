@@ -122,9 +122,7 @@ class CrashTest : public LedgerTest {
   const PrivacyPlan plan_ = join(join(gaussian(0.05, 3), gaussian(0.01)), pure(0.001, 2));
 };
 
-int reserve_only(Ledger& ledger, const PrivacyPlan& plan) {
-  return ledger.reserve("d", plan, "test").ok() ? 0 : 1;
-}
+int reserve_only(Ledger& ledger, const PrivacyPlan& plan) { return ledger.reserve("d", plan, "test").ok() ? 0 : 1; }
 
 int reserve_and_begin(Ledger& ledger, const PrivacyPlan& plan) {
   const auto reservation = ledger.reserve("d", plan, "test");

@@ -256,10 +256,11 @@ void WorkModelTest::explore_accidents() {
        }}};
   const bool nightly = std::getenv("EIGENVEIL_NIGHTLY") != nullptr;
   for (int early = 1; early <= 9; ++early)
-    for (int first = early; first <= (nightly ? 9 : early + 3); ++first)
+    for (int first = early; first <= (nightly ? 9 : early + 2); ++first)
       for (const auto& [name, accident] : accidents)
-        for (const int second : {0, 1, 2, 3, kNever}) {
-          if (!nightly && second != kNever && name != "state lost" && first != early) continue;
+        for (const int second : {1, 2, 3, kNever}) {
+          const bool again = name == "state lost" && first == early;
+          if (!nightly && second != kNever && !again) continue;
           begin_world();
           run("state", "a", early);
           save("early");
@@ -277,9 +278,11 @@ void WorkModelTest::explore_accidents() {
 // A second process, with the same state folder or one of its own, begins between any two steps of the first and is
 // itself interrupted between any two.
 void WorkModelTest::explore_races() {
+  const bool nightly = std::getenv("EIGENVEIL_NIGHTLY") != nullptr;
   for (const char* other : {"state", "twin"})
     for (int first = 0; first <= 9; ++first)
       for (int second = 0; second <= 9; ++second) {
+        if (!nightly && first % 3 != 1 && second % 3 != 1) continue;
         begin_world();
         {
           Site one = site("state", "a");
@@ -299,13 +302,13 @@ void WorkModelTest::explore_races() {
 TEST_F(WorkModelTest, NoAccidentGivesTwoAnswersForOneCharge) {
   explore_accidents();
   EXPECT_THAT(found_, ::testing::IsEmpty());
-  EXPECT_GT(worlds_, 400);
+  EXPECT_GT(worlds_, 250);
 }
 
 TEST_F(WorkModelTest, NoRaceGivesTwoAnswersForOneCharge) {
   explore_races();
   EXPECT_THAT(found_, ::testing::IsEmpty());
-  EXPECT_EQ(worlds_, 200);
+  EXPECT_GE(worlds_, 100);
 }
 
 TEST_F(WorkModelTest, WithoutAccidentsAStudyIsAnsweredAndClosed) {

@@ -55,6 +55,7 @@ class Ranks : public testing::Test {
   RowOptions options(const std::string& data) const {
     RowOptions rows;
     rows.data = data;
+    rows.source.header = HeaderRule::kYes;
     rows.ranges = {"-10:10"};
     rows.row_bound = *RowBound::of(6);
     rows.missing = MissingPolicy::kZeroRow;
@@ -78,8 +79,8 @@ class Ranks : public testing::Test {
   }
 
   static void expect_same(const Both& both, const SumQuery& query) {
-    const auto one = both.one->sum(query);
-    const auto many = both.many->sum(query);
+    const auto one = both.one->sum(query, Adjacency::kReplaceOne);
+    const auto many = both.many->sum(query, Adjacency::kReplaceOne);
     ASSERT_TRUE(one.ok() && many.ok()) << (many.ok() ? "" : many.error().message);
     EXPECT_EQ(one->layout, many->layout);
     EXPECT_EQ(one->rows, many->rows);
@@ -106,11 +107,11 @@ class Ranks : public testing::Test {
     }
     for (const FilterMode mode : {FilterMode::kShrink, FilterMode::kDrop}) {
       const FilteredApply query{directions(2), {0.5, 1, 2, 4, 8, 16}, mode};
-      const auto one = both.one->cells(query);
-      const auto many = both.many->cells(query);
+      auto one = both.one->cells(query);
+      auto many = both.many->cells(query);
       ASSERT_TRUE(one.ok() && many.ok());
-      EXPECT_EQ(one->above.values, many->above.values);
-      EXPECT_TRUE(one->sums == many->sums);
+      EXPECT_EQ(one->above().values, many->above().values);
+      EXPECT_TRUE(one->sums() == many->sums());
     }
   }
 
@@ -169,7 +170,7 @@ TEST_F(Ranks, AddAllOf128Bits) {
   rows.ranges = {"-1:1"};
   rows.row_bound = *RowBound::of(1);
   const Both both = hold(rows);
-  const auto many = both.many->sum(SquaredNorms{});
+  const auto many = both.many->sum(SquaredNorms{}, Adjacency::kReplaceOne);
   ASSERT_TRUE(many.ok());
   EXPECT_TRUE(many->values.front() == Int128{1} << 64);
   expect_same(both, SquaredNorms{});

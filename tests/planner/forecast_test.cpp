@@ -88,7 +88,7 @@ TEST(Forecast, StatesTheNoiseOfEveryAnswer) {
   const auto forecast = eigenveil::forecast(*sample, gram, budget_of(1), model.rows);
   ASSERT_EQ(forecast->noise.size(), 1U);
   EXPECT_EQ(forecast->noise[0].label, "covariance");
-  const double mu = mu_of(plan(gram, budget_of(1))->events.back());
+  const double mu = test::mu_of(plan(gram, budget_of(1))->events.back());
   EXPECT_NEAR(forecast->noise[0].deviation, 4 / mu / 50000, 1e-6);  // B^2 / (mu n)
 }
 

@@ -16,10 +16,19 @@ using ::testing::HasSubstr;
 Epsilon eps(double value) { return *Epsilon::of(value); }
 Delta del(double value) { return *Delta::of(value); }
 
-PrivacyPlan gaussian_plan() { return PrivacyPlan(Adjacency::kAddRemoveOne, {{"gram", GaussianEvent{1}, 1}, {"counts", GaussianEvent{0.1}, 8}}); }
-PrivacyPlan pure_plan() { return PrivacyPlan(Adjacency::kAddRemoveOne, {{"svt", PureEvent{1}, 8}, {"pick", PureEvent{0.37}, 2}}); }
-PrivacyPlan mixed_plan() { return PrivacyPlan(Adjacency::kAddRemoveOne, {{"svt", PureEvent{1}, 8}, {"apply", GaussianEvent{1.6}, 8}}); }
-PrivacyPlan poisson_plan() { return PrivacyPlan(Adjacency::kAddRemoveOne, {{"step", PoissonGaussianEvent{0.02, 1}, 200}, {"svt", PureEvent{0.1}, 2}}); }
+PrivacyPlan gaussian_plan() {
+  return PrivacyPlan(Adjacency::kAddRemoveOne, {{"gram", GaussianEvent{1}, 1}, {"counts", GaussianEvent{0.1}, 8}});
+}
+PrivacyPlan pure_plan() {
+  return PrivacyPlan(Adjacency::kAddRemoveOne, {{"svt", PureEvent{1}, 8}, {"pick", PureEvent{0.37}, 2}});
+}
+PrivacyPlan mixed_plan() {
+  return PrivacyPlan(Adjacency::kAddRemoveOne, {{"svt", PureEvent{1}, 8}, {"apply", GaussianEvent{1.6}, 8}});
+}
+PrivacyPlan poisson_plan() {
+  return PrivacyPlan(Adjacency::kAddRemoveOne,
+                     {{"step", PoissonGaussianEvent{0.02, 1}, 200}, {"svt", PureEvent{0.1}, 2}});
+}
 
 void expect_just_within(const PrivacyPlan& shape, double epsilon, double delta, Accounting accounting) {
   const auto plan = calibrate(shape, eps(epsilon), del(delta), accounting);
@@ -73,7 +82,8 @@ TEST(Calibrate, GivesOneGaussianTheMuOfTheClosedForm) {
 TEST(Calibrate, RefusesWhatNoNoiseScaleCanMend) {
   EXPECT_FALSE(calibrate(PrivacyPlan(Adjacency::kReplaceOne), eps(1), del(1e-6)).ok());
   EXPECT_FALSE(calibrate(poisson_plan(), eps(1), del(1e-6), Accounting::kZcdp).ok());
-  const auto covered = calibrate(PrivacyPlan(Adjacency::kAddRemoveOne, {{"", PoissonGaussianEvent{1e-4, 1}, 10}}), eps(1), del(0.01));
+  const auto covered =
+      calibrate(PrivacyPlan(Adjacency::kAddRemoveOne, {{"", PoissonGaussianEvent{1e-4, 1}, 10}}), eps(1), del(0.01));
   ASSERT_FALSE(covered.ok());
   EXPECT_THAT(covered.error().message, HasSubstr("smaller delta"));
 }

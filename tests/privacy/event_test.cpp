@@ -16,8 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 void expect_refusal(const std::string& text, const std::string& part) {
   const auto event = event_from_text(text);
   ASSERT_FALSE(event.ok()) << text;
@@ -36,9 +34,10 @@ TEST(EventText, ReadsTheThreeKinds) {
 
 TEST(EventText, IsReadBackBitForBit) {
   EXPECT_TRUE(rc::check("text -> event -> text", [] {
-    const auto positive = [] { return std::exp(*rc::gen::inRange(-30000, 30000) / 100.0); };
-    const Mechanism mechanism = *rc::gen::element<Mechanism>(
-        GaussianEvent{positive()}, PureEvent{positive()}, PoissonGaussianEvent{std::min(1.0, positive()), positive()});
+    const auto positive = [] { return std::exp(*rc::gen::inRange(-4000, 4000) / 100.0); };
+    const Mechanism mechanism =
+        *rc::gen::element<Mechanism>(GaussianEvent{positive()}, PureEvent{std::min(100.0, positive())},
+                                     PoissonGaussianEvent{std::min(1.0, positive()), positive()});
     const PrivacyEvent event{"", mechanism, *rc::gen::inRange<long long>(1, 1LL << 60)};
     RC_ASSERT(*event_from_text(to_text(event)) == event);
   }));
@@ -65,7 +64,7 @@ TEST(EventText, RefusesNumbersThatAreNotFinite) {
 }
 
 TEST(EventText, RefusesParametersThatMeanNothing) {
-  expect_refusal("gaussian:mu=0", "mu of a gaussian event must be positive, but is 0");
+  expect_refusal("gaussian:mu=0", "mu must lie between");
   expect_refusal("gaussian:mu=-1", "but is -1");
   expect_refusal("pure:epsilon=0", "epsilon of a pure answer");
   expect_refusal("poisson-gaussian:q=0,sigma=1", "the sampling rate q");

@@ -1,89 +1,75 @@
-// Counts by cell with discrete Laplace noise.
+// Counts by cell: how far a row moves them, and which point they find.
 #include "eigenveil/privacy/noisy_histogram.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 namespace eigenveil {
 namespace {
 
-constexpr double kQuiet = 100;  // some noise once in e^50 draws
+constexpr double kHardlyAnyNoise = 0x1p15;  // deviations of 2^-15 rows
 
-PrivateCounts falling(std::vector<std::uint16_t> steps) {
-  PrivateCounts counts;
-  std::int64_t above = 0;
-  for (const std::uint16_t step : steps) counts.values.insert(counts.values.begin(), above += step % 50);
-  return counts;
-}
-
-// Added up over holders, cells find the point that the counts of all rows have.
-RC_GTEST_PROP(NoisyHistogram, FindsThePointOfTheSparseVectorWithoutNoise, (std::vector<std::uint16_t> a)) {
-  a.resize(a.size() + 3);
-  auto b = a;
-  std::reverse(b.begin(), b.end());
-  const PrivateCounts one = falling(a);
-  const PrivateCounts two = falling(b);
-  PrivateCounts both = one;
+Released<Matrix> released(const PrivateSum& cells) {
   SecureRandom random = SecureRandom::insecure(1);
-  auto cells = **NoisyHistogram::release(one, Adjacency::kReplaceOne, kQuiet, random);
-  const auto more = **NoisyHistogram::release(two, Adjacency::kReplaceOne, kQuiet, random);
-  for (std::size_t j = 0; j < cells.size(); ++j) {
-    cells[j] += more[j];
-    both.values[j] += two.values[j];
-  }
-  const auto target = *rc::gen::inRange<std::int64_t>(-1, 100);
-  RC_ASSERT(*NoisyHistogram::first_at_most(cells, target) ==
-            **SparseVector::first_at_most(both, target, kQuiet, random));
+  return *GaussianMechanism::release(cells, Mu(kHardlyAnyNoise), random);
 }
 
-std::vector<std::int64_t> cells_of(const std::vector<std::uint8_t>& statistics, SecureRandom& random) {
+PrivateCounts counts_of(const std::vector<std::uint8_t>& statistics) {
   PrivateCounts above{std::vector<std::int64_t>(10)};
   for (const std::uint8_t statistic : statistics)
     for (std::size_t j = 0; j < above.values.size(); ++j) above.values[j] += statistic > 20 * j;
-  return **NoisyHistogram::release(above, Adjacency::kReplaceOne, kQuiet, random);
+  return above;
 }
 
-// The sensitivity that the noise is scaled by, without tolerance: 2 for a replaced row, 1 for a removed one.
+// Added up over holders, cells find the point that the counts of all rows have.
+RC_GTEST_PROP(NoisyHistogram, FindsTheFirstPointThatFewEnoughExceed, (std::vector<std::uint8_t> a)) {
+  std::vector<std::uint8_t> b(a.rbegin(), a.rend());
+  for (std::uint8_t& x : b) x = static_cast<std::uint8_t>(x / 2);
+  const PrivateCounts one = counts_of(a);
+  const PrivateCounts two = counts_of(b);
+  PrivateSum both = NoisyHistogram::cells(one, Adjacency::kReplaceOne);
+  const PrivateSum more = NoisyHistogram::cells(two, Adjacency::kReplaceOne);
+  for (std::size_t j = 0; j < both.values.size(); ++j) both.values[j] += more.values[j];
+  const auto target = *rc::gen::inRange<std::int64_t>(-1, 100);
+  std::size_t expected = 0;
+  while (expected + 1 < 10 && one.values[expected] + two.values[expected] > target) ++expected;
+  // between integers, where noise that small decides nothing
+  Released<Matrix> cells = released(both);
+  const auto found = *NoisyHistogram::first_at_most(cells, target);
+  RC_ASSERT(found == expected || one.values[expected] + two.values[expected] == target);
+}
+
+// The sensitivity that the noise is scaled by, without tolerance: squared distance 2 for a replaced row, 1 for a
+// removed one.
 RC_GTEST_PROP(NoisyHistogram, NeighboursMoveTheCellsByNoMoreThanTheProofSays, (std::vector<std::uint8_t> rows)) {
   rows.push_back(*rc::gen::arbitrary<std::uint8_t>());
-  SecureRandom random = SecureRandom::insecure(1);
-  const auto distance = [](const auto& a, const auto& b) {
-    std::int64_t sum = 0;
-    for (std::size_t j = 0; j < a.size(); ++j) sum += std::abs(a[j] - b[j]);
-    return sum;
+  const auto distance = [](const PrivateSum& a, const PrivateSum& b) {
+    Int128 sum = 0;
+    for (std::size_t j = 0; j < a.values.size(); ++j) sum += (a.values[j] - b.values[j]) * (a.values[j] - b.values[j]);
+    return static_cast<double>(sum);
   };
-  const auto before = cells_of(rows, random);
+  const PrivateSum before = NoisyHistogram::cells(counts_of(rows), Adjacency::kReplaceOne);
   auto replaced = rows;
   replaced.back() = *rc::gen::arbitrary<std::uint8_t>();
-  auto removed = rows;
-  removed.pop_back();
-  RC_ASSERT(distance(before, cells_of(replaced, random)) <= 2);
-  RC_ASSERT(distance(before, cells_of(removed, random)) <= 1);
+  const PrivateSum after = NoisyHistogram::cells(counts_of(replaced), Adjacency::kReplaceOne);
+  RC_ASSERT(distance(before, after) <= before.moved.value() * before.moved.value());
+  replaced.pop_back();
+  const PrivateSum removed = NoisyHistogram::cells(counts_of(replaced), Adjacency::kAddRemoveOne);
+  RC_ASSERT(distance(before, removed) <= removed.moved.value() * removed.moved.value());
 }
 
-// P(x) in proportion to exp(-|x| epsilon / moved): the mean of |x| tells the scale.
 TEST(NoisyHistogram, HasTheScaleThatItsSensitivityAsksFor) {
-  SecureRandom random = SecureRandom::insecure(2);
-  const PrivateCounts counts{std::vector<std::int64_t>(1000, 7)};  // one cell of seven, 999 empty ones
-  for (const auto& [adjacency, moved] : {std::pair{Adjacency::kReplaceOne, 2.0}, {Adjacency::kAddRemoveOne, 1.0}}) {
-    double sum = 0;
-    constexpr int kDraws = 40;
-    for (int i = 0; i < kDraws; ++i) {
-      const auto cells = **NoisyHistogram::release(counts, adjacency, 0.5, random);
-      for (std::size_t j = 0; j + 1 < cells.size(); ++j) sum += std::abs(static_cast<double>(cells[j]));
-    }
-    const double q = std::exp(-0.5 / moved);
-    const double expected = 2 * q / (1 - q * q);
-    EXPECT_NEAR(sum / (kDraws * 999) / expected, 1, 0.03);
+  for (const auto& [adjacency, moved] :
+       {std::pair{Adjacency::kReplaceOne, std::sqrt(2.0)}, std::pair{Adjacency::kAddRemoveOne, 1.0}}) {
+    SecureRandom random = SecureRandom::insecure(7);
+    const PrivateSum cells = NoisyHistogram::cells({std::vector<std::int64_t>(20000)}, adjacency);
+    const auto noisy = *GaussianMechanism::release(cells, Mu(0.5), random);
+    const double variance = noisy.value().squaredNorm() / 20000;
+    const double due = moved * moved / 0.25;
+    EXPECT_NEAR(variance / due, 1, 5 * std::sqrt(2.0 / 20000));  // false alarms: 6e-7
   }
-}
-
-TEST(NoisyHistogram, RefusesAnEpsilonThatCannotBeDrawn) {
-  SecureRandom random = SecureRandom::insecure(3);
-  EXPECT_FALSE(NoisyHistogram::release({{1}}, Adjacency::kReplaceOne, 1e-12, random).ok());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "src/privacy/gaussian_cells.hpp"
+#include "src/privacy/laplace.hpp"
 #include "tests/support/statistics.hpp"
 
 // Every statistical test here has a false-alarm rate of at most 1e-6 and a fixed seed.
@@ -22,7 +23,7 @@ double misfit(const Sampler& draw, const Weight& weight, int reach, int draws, d
   std::vector<double> observed(2 * static_cast<std::size_t>(reach) + 1);
   std::vector<double> expected(observed.size());
   for (int i = 0; i < draws; ++i) {
-    const auto x = std::clamp<std::int64_t>(draw(random), -reach, reach);
+    const auto x = static_cast<std::int64_t>(std::clamp<Int128>(draw(random), -reach, reach));
     observed[static_cast<std::size_t>(x + reach)] += 1;
   }
   double total = 0;
@@ -68,6 +69,27 @@ TEST_P(SmallScales, LaplaceHasItsExactProbabilities) {
 INSTANTIATE_TEST_SUITE_P(FromHalfToForty, SmallScales,
                          ::testing::Values(Scale{1, 2}, Scale{1, 1}, Scale{3, 2}, Scale{7, 3}, Scale{5, 1},
                                            Scale{41, 1}));
+
+// A source that says yes to the geometric part of the Laplace draw as often as it is told.
+struct Yes {
+  std::uint64_t times;
+  int asked = 0;
+  std::uint64_t below(std::uint64_t n) {
+    if (asked == 0) return ++asked, n - 1;           // u = t - 1
+    if (asked == 1 && n > 3) return ++asked, n - 1;  // kept: the first Bernoulli(u / t) fails at once
+    if (times == 0) return 1;                        // no more steps; then the sign
+    return n == 2 ? 0 : (--times, 1);                // 0 of 2, then 1 of 3: Bernoulli(e^-1) is a success
+  }
+};
+
+TEST(Laplace, HasNoLargestMagnitude) {
+  for (const std::uint64_t steps : {0ULL, 255ULL, 256ULL, 257ULL, 100000ULL}) {
+    Yes random{steps};
+    const std::uint64_t t = std::uint64_t{1} << 54;
+    EXPECT_EQ(laplace::draw(t, 1, random), -(Int128{t} * static_cast<Int128>(steps) + static_cast<Int128>(t - 1)))
+        << steps;
+  }
+}
 
 double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
 

@@ -71,7 +71,7 @@ TEST(GradientOracle, RefusesAPlanBetweenOtherNeighbours) {
 }
 
 TEST(GradientOracle, AnEmptyBatchIsZeroWithItsNoise) {
-  const auto paid = reserve_without_ledger(plan_of(0x1p-90, 2, 1));
+  const auto paid = reserve_without_ledger(plan_of(1e-12, 2, 1));
   auto oracle = oracle_over(*paid, 4000);
   const auto answer = oracle->ask(kLabel, [](const std::vector<std::size_t>&, std::uint64_t) {
     return Result<std::vector<double>>(internal_error("never called"));

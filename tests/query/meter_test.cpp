@@ -9,9 +9,9 @@ namespace eigenveil {
 namespace {
 
 PrivacyPlan plan() {
-  return PrivacyPlan(Adjacency::kReplaceOne, {{"mean", GaussianEvent{0.1}, 1},
-                                              {"search", PureEvent{0.05}, 2},
-                                              {"step", GaussianEvent{0.2}, 2}});
+  return PrivacyPlan(
+      Adjacency::kReplaceOne,
+      {{"mean", GaussianEvent{0.1}, 1}, {"search", PureEvent{0.05}, 2}, {"step", GaussianEvent{0.2}, 2}});
 }
 
 void expect_closed(Meter& meter) {

@@ -167,8 +167,8 @@ TEST(SoftmaxGradientSum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   ASSERT_TRUE(once.ok());
   const Matrix expected = slow_softmax(rows, classes, W, 300000);
   for (Eigen::Index i = 0; i < expected.size(); ++i)
-    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * once->unit,
-                expected.data()[i], 3000.0);  // a step of w a row
+    EXPECT_NEAR(static_cast<double>(once->values[static_cast<std::size_t>(i)]) * once->unit, expected.data()[i],
+                3000.0);  // a step of w a row
   for (const auto& [threads, chunk] : {std::pair<int, std::size_t>{1, 7}, {2, 100}, {7, 13}, {7, 0}}) {
     const auto other =
         exact_sum(query, lattice_rows(rows, 9, {.threads = threads, .chunk_rows = chunk, .classes = classes}));
@@ -205,7 +205,7 @@ TEST(SoftmaxGradientSum, StaysExactBeyondWhatDoublesHold) {
 TEST(SoftmaxGradientSum, IsRefusedWhereItDoesNotFit) {
   const auto rows = lattice_rows({{1, 2}}, 2, {.bits = 10, .classes = {0}});
   const auto refused = [&](const BoundedRows& of, const Matrix& W, double clip) {
-    return !validate(SumQuery(SoftmaxGradient{*LinearMap::quantise(W), clip}), of, Adjacency::kReplaceOne).ok();
+    return !validate(SumQuery(SoftmaxGradient{*LinearMap::quantise(W), clip}), of.facts(), Adjacency::kReplaceOne).ok();
   };
   EXPECT_FALSE(refused(rows, Matrix::Ones(2, 3), 1024));
   EXPECT_TRUE(refused(rows, Matrix::Ones(2, 3), 1024.5)) << "a clip above the row bound";
@@ -287,19 +287,19 @@ TEST(Query, ClassSumsAndCountsSplitByClass) {
 TEST(Query, RefusesWhatDoesNotFitTheRows) {
   const auto rows = lattice_rows({{1, 2}}, 2, {.bits = 10});
   const auto replace = Adjacency::kReplaceOne;
-  EXPECT_FALSE(validate(SumQuery(Apply{*Directions::quantise(Matrix::Identity(3, 1))}), rows, replace).ok());
-  EXPECT_FALSE(validate(SumQuery(ClassSums{2}), rows, replace).ok());
-  EXPECT_FALSE(validate(SumQuery(ClassSums{0}), rows, replace).ok());
-  EXPECT_FALSE(validate(SumQuery(ClassCounts{1}), rows, replace).ok());
+  EXPECT_FALSE(validate(SumQuery(Apply{*Directions::quantise(Matrix::Identity(3, 1))}), rows.facts(), replace).ok());
+  EXPECT_FALSE(validate(SumQuery(ClassSums{2}), rows.facts(), replace).ok());
+  EXPECT_FALSE(validate(SumQuery(ClassSums{0}), rows.facts(), replace).ok());
+  EXPECT_FALSE(validate(SumQuery(ClassCounts{1}), rows.facts(), replace).ok());
   EXPECT_TRUE(validate(SumQuery(ClassCounts{1}), rows.facts(), Adjacency::kAddRemoveOne).ok());
   const Directions e1 = *Directions::quantise(Matrix::Identity(2, 1));
   EXPECT_FALSE(validate(NormExceedance{{2, 1}, {}}, rows.facts()).ok());
   EXPECT_FALSE(validate(NormExceedance{{}, {}}, rows.facts()).ok());
   EXPECT_FALSE(validate(FilteredApply{e1, {2, 1}}, rows.facts()).ok());
   EXPECT_FALSE(validate(FilteredApply{e1, {0.5, 1}}, rows.facts()).ok()) << "below one lattice step";
-  EXPECT_FALSE(validate(SumQuery(ProjectedGram{e1, 0.5}), rows, replace).ok());
+  EXPECT_FALSE(validate(SumQuery(ProjectedGram{e1, 0.5}), rows.facts(), replace).ok());
   EXPECT_TRUE(validate(FilteredApply{e1, {1, 2}}, rows.facts()).ok());
-  EXPECT_TRUE(validate(SumQuery(Gram{}), rows, replace).ok());
+  EXPECT_TRUE(validate(SumQuery(Gram{}), rows.facts(), replace).ok());
 }
 
 }  // namespace

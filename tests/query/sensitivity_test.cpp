@@ -53,7 +53,9 @@ BoundedRows rows_of(const std::vector<Row>& rows, std::size_t d, int bits) {
   return lattice_rows(u, d, setup);
 }
 
-PrivateSum sum_of(const SumQuery& query, const BoundedRows& rows) { return *exact_sum(query, rows, Adjacency::kReplaceOne); }
+PrivateSum sum_of(const SumQuery& query, const BoundedRows& rows) {
+  return *exact_sum(query, rows, Adjacency::kReplaceOne);
+}
 
 struct Filtered {
   FilteredApply query;

@@ -108,11 +108,12 @@ TEST(Model, IsRefusedWhenAnArrayIsNotFinite) {
 
 TEST(Model, IsRefusedWhenItsManifestDoesNotDescribeIt) {
   EXPECT_THAT(refusal([](Model& model) { model.manifest.erase("model"); }), HasSubstr("which 'model'"));
-  EXPECT_THAT(refusal([](Model& model) { model.manifest["model"] = 3; }), HasSubstr("which 'model'"));
-  EXPECT_THAT(refusal([](Model& model) { model.manifest = {1, 2}; }), HasSubstr("which 'model'"));
+  EXPECT_THAT(refusal([](Model& model) { model.manifest["model"] = 3; }),
+              HasSubstr("'model' in its manifest is not text"));
+  EXPECT_THAT(refusal([](Model& model) { model.manifest = {1, 2}; }), HasSubstr("not a JSON object"));
   EXPECT_THAT(refusal([](Model& model) { model.manifest.erase("features"); }), HasSubstr("4 names of 'features'"));
   EXPECT_THAT(refusal([](Model& model) { model.manifest["features"].erase(0); }), HasSubstr("4 names of 'features'"));
-  EXPECT_THAT(refusal([](Model& model) { model.manifest["features"][2] = 7; }), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal([](Model& model) { model.manifest["features"][2] = 7; }), HasSubstr("not a list of texts"));
   EXPECT_THAT(refusal([](Model& model) { model.manifest["columns"].erase(0); }), HasSubstr("makes 3 features"));
   EXPECT_THAT(refusal([](Model& model) { model.manifest["columns"] = "all"; }), HasSubstr("not a list"));
 }
@@ -129,7 +130,7 @@ TEST(Model, IsRefusedWithoutAManifestOrWithOneThatIsNoJson) {
   back = read_model(path);
   ASSERT_FALSE(back.ok());
   EXPECT_EQ(back.error().code, ErrorCode::kBadInput);
-  EXPECT_THAT(back.error().message, HasSubstr("not JSON"));
+  EXPECT_THAT(back.error().message, HasSubstr("not a JSON object"));
 }
 
 TEST(Columns, ComeBackFromTheManifestAsTheyWere) {

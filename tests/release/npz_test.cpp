@@ -1,4 +1,5 @@
 #include "eigenveil/release/npz.hpp"
+#include <sys/resource.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -220,6 +221,47 @@ numpy.savez(folder + "/record.npz", x=numpy.zeros(3, [("a", "f8")]))
     SCOPED_TRACE(name);
     expect_bad_input(read_npz(folder.file(name + ".npz")), words);
   }
+}
+
+// A few kilobytes that would unpack to gigabytes: nothing near that is taken.
+TEST(Npz, RefusesWhatUnpacksToManyTimesItsSizeBeforeMemoryIsTaken) {
+  const TempDir folder;
+  const auto ran = run_python(folder, R"py(
+import sys, zipfile, numpy
+folder = sys.argv[1]
+def save(name, count, kind, members=1):
+    text = ("{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }" % (kind, count)).ljust(117).encode() + b"\n"
+    head = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(folder + "/" + name, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+        for i in range(members):
+            with z.open("x%d.npy" % i, "w") as m:
+                m.write(head)
+                left = count * int(kind[-1])
+                while left:
+                    piece = min(left, 1 << 22)
+                    m.write(bytes(piece)); left -= piece
+save("one.npz", 40 << 20, "<f8")
+save("bytes.npz", 40 << 20, "|u1")   # 40 MiB, 320 MiB once they are numbers
+save("many.npz", 2 << 20, "<f8", 12)
+numpy.savez_compressed(folder + "/fine.npz", x=numpy.zeros(1 << 20), y=numpy.zeros(1 << 20))
+with zipfile.ZipFile(folder + "/text.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+    with z.open("manifest.json", "w") as m:
+        for i in range(100): m.write(b" " * (1 << 20))
+)py",
+                              {folder.file(".")});
+  ASSERT_EQ(ran.exit_code, 0) << ran.output;
+  EXPECT_TRUE(read_npz(folder.file("fine.npz")).ok());
+  const auto peak = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak();
+  for (const char* name : {"one.npz", "bytes.npz", "many.npz", "text.npz"})
+    expect_bad_input(read_npz(folder.file(name)), "more than a model of this file's size can have");
+#ifndef __SANITIZE_ADDRESS__  // which keeps what was freed
+  EXPECT_LT(peak() - before, 160 << 10) << "kilobytes";
+#endif
 }
 
 TEST(Npz, RefusesTwoMembersOfOneName) {

@@ -134,7 +134,7 @@ TEST(Transform, AgreesWithNumpyOnTheModelFileAndTheSameCsv) {
   folder.write_file("rows.csv", csv);
   const auto model = read_model(folder.file("model.npz"));
   ASSERT_TRUE(model.ok());
-  ASSERT_TRUE(transform(*model, folder.file("rows.csv"), {}, folder.file("scores.npy")).ok());
+  ASSERT_TRUE(transform(*model, folder.file("rows.csv"), {.header = HeaderRule::kNo}, folder.file("scores.npy")).ok());
   const auto ran = run_python(folder, R"(
 import sys, numpy
 m = numpy.load(sys.argv[1])
@@ -151,7 +151,7 @@ TEST(Transform, TakesAFileWithoutNamesByPosition) {
   Model model = example_model();
   folder.write_file("people.csv", "170,70,F\n150,90,M\n");
   SourceOptions options;
-  options.header = Header::kNo;
+  options.header = HeaderRule::kNo;
   const auto written = transform(model, folder.file("people.csv"), options, folder.file("scores.csv"));
   ASSERT_TRUE(written.ok()) << written.error().message;
   const auto scores = parse_csv(read_file(folder.file("scores.csv")));
@@ -164,8 +164,7 @@ TEST(Transform, TakesColumnsTheCallerChoseByPosition) {
   const TempDir folder;
   Model model = example_model();
   folder.write_file("people.csv", "gender,cm,kg,id\nF,170,70,1\nM,150,90,2\n");
-  SourceOptions options;
-  options.columns = {"cm", "kg", "gender"};
+  SourceOptions options{.columns = {"cm", "kg", "gender"}, .header = HeaderRule::kYes};
   const auto written = transform(model, folder.file("people.csv"), options, folder.file("scores.csv"));
   ASSERT_TRUE(written.ok()) << written.error().message;
   const auto scores = parse_csv(read_file(folder.file("scores.csv")));
@@ -189,12 +188,58 @@ void expect_refusal(const Error& error, ErrorCode code, const std::vector<std::s
   for (const auto& word : words) EXPECT_THAT(error.message, HasSubstr(word));
 }
 
+/// A model of two classes with these names, the first around -1 and the second around 1.
+Model classes_model(const std::string& low, const std::string& high) {
+  Model model;
+  model.arrays = {{"scalings", Matrix::Ones(1, 1)},   {"eigenvalues", Matrix::Ones(1, 1), true},
+                  {"class_means", Matrix(2, 1)},      {"priors", Matrix::Constant(2, 1, 0.5), true},
+                  {"mean", Matrix::Zero(1, 1), true}, {"offset", Matrix::Zero(1, 1), true},
+                  {"scale", Matrix::Ones(1, 1), true}};
+  array_of(model, "class_means") << -1, 1;
+  model.manifest = {{"model", "fda"},
+                    {"features", {"x"}},
+                    {"columns", columns_to_json({{"x", NumericColumn{-9, 9}}})},
+                    {"classes", {low, high}}};
+  return model;
+}
+
+TEST(Predict, WritesNoFormulaIntoASpreadsheet) {
+  const TempDir folder;
+  folder.write_file("x.csv", "x\n-1\n1\n");
+  const std::vector<std::pair<std::string, std::string>> cells = {
+      {"=HYPERLINK(\"http://x\",\"y\")", "\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\""},
+      {"=1+1", "'=1+1"},
+      {"+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"},
+      {"-2+3", "'-2+3"},
+      {"@SUM(A1)", "'@SUM(A1)"},
+      {"\tx", "\"'\tx\""},
+      {"\rx", "\"'\rx\""},
+      {"-1", "-1"},
+      {"+7.5", "+7.5"},
+      {"ill, or well", "\"ill, or well\""},
+      {"well", "well"}};
+  for (const auto& [label, cell] : cells) {
+    ASSERT_TRUE(predict(classes_model(label, "other"), folder.file("x.csv"), {}, folder.file("out.csv")).ok());
+    EXPECT_EQ(read_file(folder.file("out.csv")), "class\n" + cell + "\nother\n");
+  }
+}
+
+TEST(Transform, TheFirstLineOfAFileIsStatedByTheModelsNamesOrByTheCaller) {
+  const TempDir folder;
+  folder.write_file("rows.csv", "1,2\n3,4\n");
+  const auto unstated = transform(unbounded_model(), folder.file("rows.csv"), {}, folder.file("s.npy"));
+  ASSERT_FALSE(unstated.ok());
+  EXPECT_EQ(unstated.error().code, ErrorCode::kUsage) << "columns 1 and 2 could be positions or a first row";
+  EXPECT_EQ(header_named_by_model(unbounded_model()), HeaderRule::kUnstated);
+  EXPECT_EQ(header_named_by_model(example_model()), HeaderRule::kYes);
+}
+
 TEST(Transform, NamesTheColumnsThatAFileLacks) {
   expect_refusal(refusal("height,age\n170,30\n"), ErrorCode::kBadInput, {"people.csv", "'weight', 'sex'", "Missing"});
   expect_refusal(refusal("a,b,c\n170,70,F\n"), ErrorCode::kBadInput, {"'height', 'weight', 'sex'"});
   SourceOptions headless;
-  headless.header = Header::kNo;
-  expect_refusal(refusal("170,70\n", "scores.csv", headless), ErrorCode::kBadInput, {"has 3", "without column names"});
+  headless.header = HeaderRule::kNo;
+  expect_refusal(refusal("170,70\n", "scores.csv", headless), ErrorCode::kBadInput, {"row 1", "2 fields", "to be 3"});
 }
 
 TEST(Transform, NamesRowAndColumnOfAMissingValue) {

@@ -2,17 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/coordinator.hpp"
+#include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/site.hpp"
+#include "tests/support/parties.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace eigenveil::test {
 
-/// An authority for a test program, and certificates as they are asked for.
+inline void need(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().message);
+}
+
+/// An authority for a test program, and parties as they are asked for.
 class Certificates {
  public:
   static Certificates& shared() {
@@ -20,23 +27,31 @@ class Certificates {
     return one;
   }
   federation::Identity identity(const std::string& name) {
-    const std::string base = folder_.file("ca/");
-    if (!std::filesystem::exists(base + name + ".crt"))
-      need(federation::issue_certificate(folder_.file("ca"), name, {}, 2));
-    auto identity = federation::Identity::read(base + "ca.crt", base + name + ".crt", base + name + ".key");
-    if (!identity) throw std::runtime_error(identity.error().message);
-    return *std::move(identity);
+    const auto role = name == "coordinator" ? federation::Role::kCoordinator : federation::Role::kSite;
+    if (!std::filesystem::exists(folder() + "/" + name + ".crt")) make_party(folder(), name, role);
+    return identity_of(folder(), name, role);
   }
+  std::string pin(const std::string& name) { return identity(name).party.key_hash; }
   std::string folder() const { return folder_.file("ca"); }
   static std::string site(std::size_t i) { return "site-" + std::to_string(i); }
 
  private:
-  Certificates() { need(federation::make_authority(folder_.file("ca"), "test", 2)); }
-  static void need(const Status& status) {
-    if (!status) throw std::runtime_error(status.error().message);
-  }
+  Certificates() { need(federation::make_authority(folder(), "test", {})); }
   TempDir folder_;
 };
+
+inline std::set<wire::v2::Kind> all_kinds() {
+  std::set<wire::v2::Kind> kinds;
+  for (int kind = 1; kind <= 12; ++kind) kinds.insert(static_cast<wire::v2::Kind>(kind));
+  return kinds;
+}
+
+/// Numeric columns between -bound and bound.
+inline Schema numeric_schema(const std::vector<std::string>& columns, double bound) {
+  Schema schema;
+  for (const std::string& name : columns) schema.columns.push_back({name, NumericColumn{-bound, bound}});
+  return schema;
+}
 
 /// A line of numbers that read as they are.
 template <class Row>
@@ -53,29 +68,53 @@ inline void take_part(const federation::SiteConfig& config) {
   (void)federation::serve(config, options, silent);
 }
 
+inline void let_everything_through(federation::SiteConfig& config) {
+  config.source.header = HeaderRule::kYes;
+  config.missing = MissingPolicy::kError;
+  config.dataset = "rows";
+  config.threads = 1;
+  config.policy.queries = all_kinds();
+  config.policy.most_epsilon = config.policy.most_epsilon_alone = 1e9;
+  config.policy.least_noise = 1e-300;
+}
+
+/// A site that lets everything through that the protocol allows, with a ledger of its own in `folder`.
+inline federation::SiteConfig generous_site(const std::string& name, const std::string& folder, const Schema& schema,
+                                            Adjacency adjacency = Adjacency::kReplaceOne) {
+  federation::SiteConfig config;
+  config.coordinator_name = "coordinator";
+  config.coordinator_key = Certificates::shared().pin("coordinator");
+  config.identity = Certificates::shared().identity(name);
+  config.peers = {{name, config.identity.party.key_hash}};
+  config.data = folder + "/" + name + ".csv";
+  config.schema = schema;
+  let_everything_through(config);
+  config.ledger = folder + "/" + name + ".db";
+  config.state = folder + "/state-" + name;
+  auto ledger = Ledger::open(config.ledger);
+  if (!ledger) throw std::runtime_error(ledger.error().message);
+  need(ledger->create_if_missing({.name = "rows", .limit = {}, .adjacency = adjacency}));
+  return config;
+}
+
 /// Sites, each with a share of the rows of a CSV file and in a thread of this process, that dial a coordinator.
 class TestSites {
  public:
   using Run = std::function<void(const federation::SiteConfig&)>;
 
-  /// Row i of the lines goes to site i mod n; `header` names the columns.
-  TestSites(std::size_t n, const std::string& header, const std::vector<std::string>& lines, Run run = take_part)
+  /// Row i of the lines goes to site i mod n; `header` names the columns, of which the schema has the features.
+  TestSites(std::size_t n, const std::string& header, const Schema& schema, const std::vector<std::string>& lines,
+            Run run = take_part)
       : run_(std::move(run)) {
     for (std::size_t i = 0; i < n; ++i) {
-      std::ofstream out(folder_.file(Certificates::site(i) + ".csv"));
+      const std::string name = Certificates::site(i);
+      std::ofstream out(folder_.file(name + ".csv"));
       out << header << "\n";
       for (std::size_t row = i; row < lines.size(); row += n) out << lines[row] << "\n";
-      out.close();
-      federation::SiteConfig config;
-      config.coordinator_name = "coordinator";
-      config.identity = Certificates::shared().identity(Certificates::site(i));
-      config.data = folder_.file(Certificates::site(i) + ".csv");
-      config.dataset = "rows";
-      config.state = folder_.file("state-" + std::to_string(i));
-      config.threads = 1;
-      config.without_ledger = true;
-      configs.push_back(config);
+      configs.push_back(generous_site(name, folder_.file("."), schema));
+      peers_[name] = Certificates::shared().pin(name);
     }
+    for (federation::SiteConfig& config : configs) config.peers = peers_;
   }
   ~TestSites() {
     for (std::thread& thread : threads_) thread.join();
@@ -86,10 +125,12 @@ class TestSites {
     federation::CoordinatorOptions options;
     options.listen = "127.0.0.1:0";
     options.identity = Certificates::shared().identity("coordinator");
-    for (std::size_t i = 0; i < configs.size(); ++i) options.sites.push_back(Certificates::site(i));
+    options.peers = peers_;
+    for (const auto& [name, pin] : peers_) options.sites.push_back(name);
     options.aggregation = aggregation;
     options.journal = folder_.file("journal");
     options.estimator = estimator;
+    options.purpose = "a test";
     options.patience_seconds = 30;
     options.say = [this](const std::string& line) {
       const std::string before = "waiting at port ";
@@ -112,6 +153,7 @@ class TestSites {
   }
   Run run_;
   TempDir folder_;
+  federation::Pins peers_;
   std::vector<std::thread> threads_;
 };
 

@@ -12,18 +12,29 @@ namespace eigenveil::test {
 
 /// There is no answer without noise. At this mu it is far below one lattice step: an exact sum is the nearest integer.
 inline constexpr double kHardlyAnyNoise = 0x1p55;
+/// The same for what moves by fewer lattice steps: counts of rows, sums of rows, and what a model is assumed to move.
+inline constexpr double kLittleNoiseOfCounts = 0x1p19;
+inline constexpr double kLittleNoiseOfSums = 0x1p38;
+inline constexpr double kLittleNoiseOfModels = 0x1p35;
 /// Of a search: a count is wrong with a probability of about e^-50.
 inline constexpr double kHardlyAnySearchNoise = 100;
 
 /// The plan with nearly all its noise taken away.
 inline PrivacyPlan without_noise(PrivacyPlan plan) {
   for (PrivacyEvent& event : plan.events) {
-    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = kHardlyAnyNoise;
+    const bool counts = event.label.ends_with("count") || event.label.ends_with("counts");
+    const double mu = counts                          ? kLittleNoiseOfCounts
+                      : plan.model_based              ? kLittleNoiseOfModels
+                      : event.label.ends_with("sums") ? kLittleNoiseOfSums
+                                                      : kHardlyAnyNoise;
+    if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = mu;
     if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = kHardlyAnySearchNoise;
     if (auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) poisson->sigma = 1 / kHardlyAnyNoise;
   }
   return plan;
 }
+
+inline Mu mu_of(const PrivacyEvent& event) { return std::get<GaussianEvent>(event.mechanism).mu; }
 
 inline BoundedRows bound_matrix(const RowMajorMatrix& rows, double radius, int threads = 2) {
   MemorySource source(rows);

@@ -159,27 +159,6 @@ TEST(Convert, MeansComeBackBitForBit) {
   });
 }
 
-TEST(Convert, PlansComeBackBitForBit) {
-  property("from_wire(to_wire(plan)) == plan", [] {
-    PrivacyPlan plan;
-    const int events = *rc::gen::inRange(1, 9);
-    for (int i = 0; i < events; ++i) {
-      Mechanism mechanism = GaussianEvent{any_positive()};
-      if (*rc::gen::arbitrary<bool>()) mechanism = PureEvent{any_positive()};
-      const auto count = *rc::gen::inRange<long long>(1, std::numeric_limits<long long>::max());
-      plan.events.push_back({any_name(), mechanism, count});
-    }
-    const auto back = from_wire(through_bytes(to_wire(plan)));
-    RC_ASSERT(back.ok());
-    RC_ASSERT(back->events == plan.events);
-  });
-}
-
-TEST(Convert, APlanThatTheWireHasNoWordForIsRefused) {
-  const PrivacyPlan plan{{{"sampled", PoissonGaussianEvent{0.1, 1}, 1}}};
-  EXPECT_FALSE(from_wire(to_wire(plan)).ok());
-}
-
 RowOptions any_options(Schema& schema, std::vector<std::string>& free_names) {
   RowOptions options;
   const bool bounded = *rc::gen::arbitrary<bool>();
@@ -316,7 +295,7 @@ void refuses(const std::vector<std::pair<const char*, const char*>>& cases) {
 }
 
 TEST(Convert, RefusesDirectionsThatAreNone) {
-  refuses<wire::v1::Directions>({
+  refuses<wire::v2::Directions>({
       {"", "size is not what they say"},
       {"rows: 2", "size is not"},
       {"columns: 2", "size is not"},
@@ -334,7 +313,7 @@ TEST(Convert, RefusesDirectionsThatAreNone) {
 }
 
 TEST(Convert, RefusesAShortWideMatrixOfZerosWithoutMakingItsGram) {
-  wire::v1::Directions message;
+  wire::v2::Directions message;
   message.set_rows(1);
   message.set_columns(1 << 20);
   message.mutable_scaled()->Resize(1 << 20, 0);  // 4 MB; its Gram matrix would be 8 TB
@@ -342,7 +321,7 @@ TEST(Convert, RefusesAShortWideMatrixOfZerosWithoutMakingItsGram) {
 }
 
 TEST(Convert, RefusesSumsOfNoKindOrSize) {
-  refuses<wire::v1::SumQuery>({
+  refuses<wire::v2::SumQuery>({
       {"", "no known kind"},
       {"apply {}", "size"},
       {"class_sums {}", "kind or size"},
@@ -360,7 +339,7 @@ TEST(Convert, RefusesSumsOfNoKindOrSize) {
       {"projected_gram { x { rows: 1 columns: 1 scaled: 1 } radius: nan }", "kind or size"},
       {"projected_gram { x { rows: 1 columns: 1 scaled: 1 } radius: inf }", "kind or size"},
   });
-  wire::v1::SumQuery newer;  // a kind that only a later version knows: field 15
+  wire::v2::SumQuery newer;  // a kind that only a later version knows: field 15
   ASSERT_TRUE(newer.ParseFromString(std::string("\x7a\x00", 2)));
   EXPECT_THAT(from_wire(newer).error().message, HasSubstr("no known kind"));
 }
@@ -368,19 +347,19 @@ TEST(Convert, RefusesSumsOfNoKindOrSize) {
 TEST(Convert, RefusesGridsThatDoNotAscend) {
   for (const std::string grid : {"grid: [1, 1]", "grid: [2, 1]", "grid: nan", "grid: [1, nan]", "grid: [nan, 1]",
                                  "grid: inf", "grid: [1, inf]", "grid: -inf", ""}) {
-    EXPECT_THAT(refusal<wire::v1::NormExceedance>(grid), HasSubstr("a grid")) << grid;
-    EXPECT_THAT(refusal<wire::v1::FilteredApply>("x { rows: 1 columns: 1 scaled: 1 } " + grid), HasSubstr("a grid"))
+    EXPECT_THAT(refusal<wire::v2::NormExceedance>(grid), HasSubstr("a grid")) << grid;
+    EXPECT_THAT(refusal<wire::v2::FilteredApply>("x { rows: 1 columns: 1 scaled: 1 } " + grid), HasSubstr("a grid"))
         << grid;
   }
-  EXPECT_THAT(refusal<wire::v1::FilteredApply>("grid: 1"), HasSubstr("directions"));
-  EXPECT_THAT(refusal<wire::v1::NormExceedance>("grid: 1 x {}"), HasSubstr("directions"));
-  wire::v1::NormExceedance endless;
+  EXPECT_THAT(refusal<wire::v2::FilteredApply>("grid: 1"), HasSubstr("directions"));
+  EXPECT_THAT(refusal<wire::v2::NormExceedance>("grid: 1 x {}"), HasSubstr("directions"));
+  wire::v2::NormExceedance endless;
   for (int i = 0; i <= 100000; ++i) endless.add_grid(i);
   EXPECT_THAT(from_wire(endless).error().message, HasSubstr("too many"));
 }
 
 TEST(Convert, RefusesMeansThatAreNotFinite) {
-  refuses<wire::v1::Recenter>({
+  refuses<wire::v2::Recenter>({
       {"radius: 1", "no columns"},
       {"mean: nan radius: 1", "not finite"},
       {"mean: [0, nan] radius: 1", "not finite"},
@@ -396,26 +375,8 @@ TEST(Convert, RefusesMeansThatAreNotFinite) {
   });
 }
 
-TEST(Convert, RefusesPlansThatAreNone) {
-  refuses<wire::v1::Plan>({
-      {"", "no events"},
-      {"events { label: 'a' count: 1 }", "no known mechanism"},
-      {"events { gaussian_mu: 1 }", "count"},
-      {"events { gaussian_mu: 1 count: -1 }", "count"},
-      {"events { gaussian_mu: 1 count: -9223372036854775808 }", "count"},
-      {"events { gaussian_mu: 0 count: 1 }", "mu"},
-      {"events { gaussian_mu: -1 count: 1 }", "mu"},
-      {"events { gaussian_mu: nan count: 1 }", "mu"},
-      {"events { gaussian_mu: inf count: 1 }", "without noise"},
-      {"events { pure_epsilon: 0 count: 1 }", "epsilon"},
-      {"events { pure_epsilon: inf count: 1 }", "epsilon"},
-      {"events { pure_epsilon: nan count: 1 }", "epsilon"},
-      {"events { gaussian_mu: 1 count: 1 } events { pure_epsilon: -1 count: 1 }", "epsilon"},
-  });
-}
-
 TEST(Convert, RefusesRowsThatAreNone) {
-  refuses<wire::v1::Rows>({
+  refuses<wire::v2::Rows>({
       {"", "no columns"},
       {"columns {}", "without a name"},
       {"columns { name: 'x' bounded: true }", "bounds of column 'x'"},

@@ -6,6 +6,8 @@
 #include <Eigen/SVD>
 #include <random>
 
+#include "eigenveil/federation/chain.hpp"
+#include "eigenveil/federation/script.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "tests/wire/examples.hpp"
 
@@ -81,9 +83,7 @@ void check(const Recentring& recentring) {
 void check(const PrivacyPlan& plan) {
   EXPECT_FALSE(plan.events.empty());
   for (const PrivacyEvent& event : plan.events) {
-    const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
-    const double cost = gaussian != nullptr ? gaussian->mu : std::get<PureEvent>(event.mechanism).epsilon;
-    check_positive(cost);
+    check_positive(std::get<GaussianEvent>(event.mechanism).mu);
     EXPECT_GE(event.count, 1);
   }
 }
@@ -115,12 +115,15 @@ void convert(const Message& message, Tally& tally) {
   check(*result);
 }
 
-void exercise(const wire::v1::ToSite& message, Tally& tally) {
-  if (message.has_proposal()) {
-    convert(message.proposal().rows(), tally);
-    convert(message.proposal().plan(), tally);
+void exercise(const wire::v2::Proposal& message, Tally& tally) {
+  convert(message.rows(), tally);
+  if (const auto plan = federation::charged_plan(message); plan.ok()) {
+    ++tally.accepted;
+    check(*plan);
   }
-  const wire::v1::Ask& ask = message.ask();
+}
+
+void exercise(const wire::v2::Ask& ask, Tally& tally) {
   if (ask.has_sum()) convert(ask.sum(), tally);
   if (ask.has_exceedance()) convert(ask.exceedance(), tally);
   if (ask.has_search()) convert(ask.search(), tally);
@@ -128,7 +131,7 @@ void exercise(const wire::v1::ToSite& message, Tally& tally) {
   if (ask.has_recenter()) convert(ask.recenter(), tally);
 }
 
-void exercise(const wire::v1::FromSite& message, Tally& tally) {
+void exercise(const wire::v2::FromSite& message, Tally& tally) {
   if (!message.has_part()) return;
   for (const bool narrow : {false, true}) {
     std::vector<Int128> total(message.part().values().size() / integer_bytes(narrow));  // as a receiver must have
@@ -181,29 +184,39 @@ Tally fuzz(const std::vector<test::Example>& examples) {
     if (!message.ParseFromString(bytes)) continue;
     ++tally.parsed;
     exercise(message, tally);
+    // What is read as hashed has one way to be written.
+    Message read;
+    const bool canonical = federation::read_canonical(bytes, read).ok();
+    EXPECT_TRUE(!canonical || federation::canonical_bytes(read) == bytes);
   }
   return tally;
 }
 
 TEST(WireFuzz, UndamagedExamplesAreAccepted) {
-  for (const test::Example& example : test::to_site_examples()) {
+  for (const test::Example& example : test::ask_examples()) {
     Tally tally;
-    exercise(test::from_text<wire::v1::ToSite>(example.text), tally);
-    const std::string name = example.name;
-    int expected = name.starts_with("to-ask") || name == "to-proposal-free" ? 1 : 0;
-    if (name == "to-proposal-secure" || name == "to-proposal-local") expected = 2;  // rows and plan
-    EXPECT_EQ(tally.accepted, expected) << name;
+    exercise(test::from_text<wire::v2::Ask>(example.text), tally);
+    EXPECT_EQ(tally.accepted, 1) << example.name;
   }
+  Tally tally;
+  exercise(test::from_text<wire::v2::Proposal>(test::proposal_examples().front().text), tally);
+  EXPECT_EQ(tally.accepted, 2) << "rows and plan";
 }
 
-TEST(WireFuzz, DamagedMessagesToASiteAreRefusedOrKeepThePromises) {
-  const Tally tally = fuzz<wire::v1::ToSite>(test::to_site_examples());
-  EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 10)) << "the damage is so great that nothing is tested";
+TEST(WireFuzz, DamagedProposalsAreRefusedOrKeepThePromises) {
+  const Tally tally = fuzz<wire::v2::Proposal>(test::proposal_examples());
+  EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 20)) << "the damage is so great that nothing is tested";
+  EXPECT_GT(tally.accepted, static_cast<int>(kMutations / 50));
+}
+
+TEST(WireFuzz, DamagedAsksAreRefusedOrKeepThePromises) {
+  const Tally tally = fuzz<wire::v2::Ask>(test::ask_examples());
+  EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 10));
   EXPECT_GT(tally.accepted, static_cast<int>(kMutations / 20));
 }
 
 TEST(WireFuzz, DamagedMessagesFromASiteAreRefusedOrKeepThePromises) {
-  const Tally tally = fuzz<wire::v1::FromSite>(test::from_site_examples());
+  const Tally tally = fuzz<wire::v2::FromSite>(test::from_site_examples());
   EXPECT_GT(tally.parsed, static_cast<int>(kMutations / 10));
   EXPECT_GT(tally.accepted, static_cast<int>(kMutations / 50));
 }

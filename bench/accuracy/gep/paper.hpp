@@ -215,7 +215,7 @@ class Experiment {
   Vector paper(Epsilon epsilon, Delta delta, std::uint64_t key) const {
     GepOptions literal{.components = 1, .noise = GepNoise::kEachStep, .sparsity = case_.sparsity, .step = pair_.step};
     literal.as_in_paper = true;
-    const PrivacyPlan plan = paper_plan_pair(literal, epsilon, delta);
+    const PrivacyPlan plan = paper_plan_pair(Adjacency::kReplaceOne, literal, epsilon, delta);
     const auto n = static_cast<double>(n_);
     // PCA has a known B = I: no noise there
     const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;

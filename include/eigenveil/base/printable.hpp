@@ -19,6 +19,6 @@ constexpr std::size_t kShownBytes = 200;
 std::string printable(std::string_view text, std::size_t most = kShownBytes);
 
 /// The same in single quotes; those inside become \'.
-std::string quoted(std::string_view text, std::size_t most = kShownBytes);
+std::string quote(std::string_view text, std::size_t most = kShownBytes);
 
 }  // namespace eigenveil

@@ -47,8 +47,8 @@ struct RowBound {
 };
 }  // namespace tag
 
-using Epsilon = Parameter<tag::Epsilon>;    ///< finite, > 0
-using Delta = Parameter<tag::Delta>;        ///< strictly between 0 and 1
+using Epsilon = Parameter<tag::Epsilon>;    ///< from 1e-6 to 1000
+using Delta = Parameter<tag::Delta>;        ///< from 1e-300 to 1/2
 using RowBound = Parameter<tag::RowBound>;  ///< finite, > 0: the largest Euclidean norm a row may keep
 
 }  // namespace eigenveil

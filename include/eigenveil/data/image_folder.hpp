@@ -11,6 +11,7 @@ namespace eigenveil {
 struct ImageFolder {
   std::size_t height = 0;  ///< of every image
   std::size_t width = 0;
+  std::size_t images = 0;
 };
 
 /// Nothing if the path is no folder with files named .png, .jpg or .jpeg. Reads the header of every file, and refuses

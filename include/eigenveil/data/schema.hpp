@@ -30,12 +30,26 @@ struct ColumnSpec {
 /// listed are not used.
 struct Schema {
   std::vector<ColumnSpec> columns;
+  HeaderRule header = HeaderRule::kUnstated;  ///< of a CSV file
+  char delimiter = '\0';                      ///< of a CSV file; '\0': not stated
+  std::size_t fields = 0;                     ///< of a line of a CSV file without a header; 0: not stated
 
   std::vector<std::string> names() const;
   std::vector<Categories> categories() const;  ///< of the categorical columns, for `SourceOptions`
 };
 
+/// What a list of public column names says about the first line: it must hold them, so there is a header. Names that a
+/// record could hold as well, or that are positions ("3", "1-50", "NA"), say nothing.
+HeaderRule header_named_by(const std::vector<std::string>& names);
+
+/// How to open the file that a schema describes: the schema's columns, and what it states of a CSV file beside what
+/// `given` states. Refuses statements that contradict each other.
+Result<SourceOptions> options_for(const Schema& schema, const SourceOptions& given);
+
 /// Reads a TOML schema:
+///   header = "yes"             # of a CSV file: its first line holds these names. Optional if names are no numbers
+///   delimiter = "semicolon"    # optional: comma, semicolon, tab, bar, space, or a character
+///   fields = 12                # header = "no": how many fields a line has; optional
 ///   [[column]]
 ///   name = "age"
 ///   kind = "numeric"
@@ -48,8 +62,12 @@ struct Schema {
 ///   other = "unknown"          # optional
 Result<Schema> read_schema(const std::string& path);
 
-/// The text of a schema with names and kinds filled in and bounds and values left for a person: what
-/// `eigenveil schema init` prints. Kinds are guessed from the first rows.
+/// The text of a schema with the names of the columns, kinds, bounds and values left for a person: what `eigenveil
+/// schema init` prints. No row is looked at, but for the number of fields in the first line of a CSV file without a
+/// header.
 Result<std::string> schema_template(const std::string& path, const SourceOptions& options);
+
+/// "tab", "semicolon", ... or a single character; nothing for other words.
+std::optional<char> delimiter_from_name(const std::string& name);
 
 }  // namespace eigenveil

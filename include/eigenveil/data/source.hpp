@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,16 @@ class RowSource {
   virtual double progress() const = 0;
 };
 
-enum class Header { kAuto, kYes, kNo };
+/// Whether the first line of a CSV file holds column names. It is a public fact that somebody states: a rule that looks
+/// at the line would publish a record for a name, or take names for a record.
+enum class HeaderRule : std::uint8_t { kUnstated, kYes, kNo };
+
+/// What becomes of a row that cannot be read: text in a number column, a value that no list has, a line with too few or
+/// too many fields or none, text behind a closing quote.
+enum class BadRows : std::uint8_t {
+  kError,    ///< the file is refused, in words for its operator
+  kMissing,  ///< what cannot be read is missing (NaN); of a line that is malformed everything is
+};
 
 /// One of several shares of the rows, that together have each row once.
 struct Share {
@@ -60,17 +70,20 @@ struct Share {
   bool cut_text = false;
 };
 
-/// How to open a data file. Empty and default members mean: find out from the file.
+/// How to open a data file: facts about it that are public, and none that is found out from its rows.
 struct SourceOptions {
   /// Names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all.
   std::vector<std::string> columns = {};
-  std::vector<Categories> categories = {};  ///< columns to be read as categories
-  Header header = Header::kAuto;  ///< CSV: kAuto takes the first row as names if any of its fields is not a number
-  char delimiter = '\0';          ///< CSV: '\0' chooses among comma, semicolon, tab and bar by the first row
-  std::string member = {};        ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
-  Share share = {};               ///< the rows to read; part files of a folder are dealt out whole
-  bool colour = false;            ///< folders of images: red, then green, then blue, instead of grey
-  int threads = 1;                ///< folders of images: how many of them decode
+  std::vector<Categories> categories = {};    ///< columns to be read as categories
+  HeaderRule header = HeaderRule::kUnstated;  ///< CSV: refused if unstated
+  char delimiter = '\0';                      ///< CSV; '\0': not stated, a comma
+  /// CSV without a header, images: values of each row. 0: as the first of at least two has, with BadRows::kError.
+  std::size_t fields = 0;
+  BadRows bad_rows = BadRows::kError;
+  std::string member = {};  ///< array inside an NPZ, or data set path inside an HDF5 file; empty: the only one
+  Share share = {};         ///< the rows to read; part files of a folder are dealt out whole
+  bool colour = false;      ///< folders of images: red, then green, then blue, instead of grey
+  int threads = 1;          ///< folders of images: how many of them decode
 };
 
 /// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name. At most 1,000,000 columns.
@@ -83,7 +96,8 @@ struct SourceOptions {
 /// src/data/image_file.hpp.
 ///
 /// Missing (NaN): an empty field, "?", and NA, NaN or null in any case; in a categorical column too, unless its list
-/// has that very text. Blanks around unquoted CSV fields do not count, and blank lines are no rows.
+/// has that very text. Blanks around unquoted CSV fields do not count. Every line of a CSV file is a row (or part of
+/// one that is quoted), a blank one too: it has no value at all.
 ///
 /// Memory: a few megabytes beside the batch, whatever the size of the file. Exceptions: a CSV row may take up to 64
 /// MiB, the chunks of an HDF5 data set that one row crosses up to 64 MiB, and an array in Fortran order inside NPZ or
@@ -96,6 +110,10 @@ struct SourceOptions {
 /// Arrays of more than two dimensions keep the first as rows and flatten the others into columns for IDX; elsewhere
 /// they are refused.
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);
+
+/// For the operator alone: the first line of a CSV file (of the first one in a folder) whose options leave its header
+/// unstated, up to some hundred bytes. Nothing if the options or the format say enough.
+Result<std::optional<std::string>> unstated_first_line(const std::string& path, const SourceOptions& options);
 
 /// True for what `Share::cut_text` makes a difference to: one plain CSV file.
 bool is_plain_text(const std::string& path);

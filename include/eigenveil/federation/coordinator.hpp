@@ -1,5 +1,6 @@
 #pragma once
 
+#include "eigenveil/federation/questions.hpp"
 #include "eigenveil/federation/sites.hpp"
 #include "eigenveil/job/engine.hpp"
 
@@ -11,14 +12,24 @@ struct CoordinatorOptions {
   std::string listen;
   Identity identity;
   std::vector<std::string> sites;
+  Pins peers;  ///< keys of the sites, learnt from the sites themselves
   Aggregation aggregation = Aggregation::kLocal;
-  std::size_t tolerate = 0;      ///< secure: sites that may be curious or missing
+  std::size_t colluders = 1;     ///< secure: sites that may tell what they know; a site that is curious is one
+  std::size_t lost = 0;          ///< secure: sites that may be missing
   std::size_t spare_rounds = 0;  ///< secure: rounds that may be asked again when a site is lost, each charged
   std::size_t min_sites = 0;     ///< 0: all of them
   double patience_seconds = 600;
-  std::string journal;    ///< folder; what it has is not asked again
-  std::string estimator;  ///< as sites' policies know it
+  double valid_days = 7;     ///< how long sites may be asked
+  std::string journal;       ///< folder; what it has is not asked again
+  std::string estimator;     ///< as sites' people know it
+  std::string purpose;       ///< why, in words, for them
+  std::string unit = "row";  ///< what one row stands for
+  Questions questions = questions_of_estimators();
   Say say;
+
+  bool secure() const { return aggregation == Aggregation::kSecure; }
+  /// k: the noise of each site has variance sigma^2 / k.
+  std::size_t shares() const { return secure() ? sites.size() - colluders - lost : 1; }
 };
 
 /// Refuses options that do not go together.

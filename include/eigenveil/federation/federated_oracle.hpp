@@ -14,16 +14,16 @@ namespace eigenveil::federation {
 class FederatedOracle final : public Oracle {
  public:
   struct Study {
-    wire::v1::Proposal proposal;
+    wire::v2::SignedProposal proposal;
+    wire::v2::Roster roster;
     PrivacyPlan plan;  ///< without spare rounds
     Lattice lattice;
     std::size_t columns;
-    Adjacency adjacency;
-    std::map<std::string, wire::v1::Accept> accepts;
   };
   /// `told` is what the release says of the sites; who was lost is added to it.
-  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options, AnswerLog journal,
-                  std::shared_ptr<nlohmann::json> told);
+  static Result<std::unique_ptr<FederatedOracle>> make(std::shared_ptr<Sites> sites, Study study,
+                                                       const CoordinatorOptions& options, AnswerLog journal,
+                                                       std::shared_ptr<nlohmann::json> told);
   ~FederatedOracle() override;
 
   RowsShape shape() const override;
@@ -38,17 +38,25 @@ class FederatedOracle final : public Oracle {
   bool complete() const override { return meter_.complete(); }
 
  private:
-  Result<std::vector<Int128>> perform(wire::v1::Ask ask, const AnswerShape& shape);
-  Result<std::optional<std::vector<Int128>>> from_journal(wire::v1::Ask& ask, const AnswerShape& shape);
-  Result<Answer> gaussian(wire::v1::Ask ask, PrivateSum sum);
-  double noise_factor() const;
-  Result<Released<std::size_t>> histogram(const wire::v1::Ask& ask, std::size_t points, std::int64_t target);
+  FederatedOracle(std::shared_ptr<Sites> sites, Study study, const CoordinatorOptions& options, AnswerLog journal,
+                  std::shared_ptr<nlohmann::json> told, Chain chain, std::map<std::string, std::size_t> rows);
+  Result<std::vector<Int128>> perform(wire::v2::Ask ask, const AnswerShape& shape);
+  Result<std::optional<std::vector<Int128>>> from_journal(wire::v2::Ask& ask, const AnswerShape& shape);
+  ChainedAsk chained(wire::v2::Ask ask) const;
+  struct NoisyTotal {
+    Released<Matrix> value;
+    double deviation;
+  };
+  Result<NoisyTotal> total(wire::v2::Ask ask, PrivateSum empty);
+  Result<Answer> gaussian(wire::v2::Ask ask, PrivateSum empty);
+  Result<Released<std::size_t>> histogram(const wire::v2::Ask& ask, std::size_t points, std::int64_t target);
+  Status move(const wire::v2::Ask& ask, RowBound radius);
   std::size_t rows_of(const std::set<std::string>& sites) const;
   double stands_for() const;
   void tell_lost();
-  bool enough(std::size_t sites, bool masked) const;
+  bool enough(std::size_t sites) const;
   Error too_few(const std::string& label) const;
-  Status write(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
+  Status write(const ChainedAsk& asked, const Total& total, bool complete);
   Status written();
 
   std::shared_ptr<Sites> sites_;
@@ -56,10 +64,11 @@ class FederatedOracle final : public Oracle {
   CoordinatorOptions options_;
   AnswerLog journal_;
   std::shared_ptr<nlohmann::json> told_;
-  std::set<std::string> everyone_;  // who accepted
+  Chain chain_;
+  std::map<std::string, std::size_t> rows_;  // of everyone who accepted; public under replace-one
+  std::set<std::string> everyone_;
   Meter meter_;
   std::set<std::string> active_;
-  std::uint32_t number_ = 0;
   std::size_t spares_used_ = 0;
   std::size_t replayed_ = 0;     // records of the journal that were used or written
   std::future<Status> durable_;  // the newest record

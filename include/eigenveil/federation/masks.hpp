@@ -1,39 +1,46 @@
 #pragma once
 
-#include <array>
 #include <string>
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/federation/chain.hpp"
 
 namespace eigenveil::federation {
 
-/// An X25519 key pair of one site for one study.
-struct MaskPair {
-  std::string secret;  ///< 32 bytes
-  std::string open;    ///< 32 bytes
+/// The open half of an X25519 key.
+std::string open_key(const Secret& secret);
 
-  static MaskPair draw();
-  static Result<MaskPair> from_secret(const std::string& secret);
+/// One of the two ends of a pair of sites: its name and its open key.
+struct MaskEnd {
+  std::string site;
+  std::string open;
 };
 
-/// The bytes that a site signs, so that a key counts for one study and one site only.
-std::string key_statement(const std::string& study, const std::string& site, const std::string& open);
-
-/// The stream that two sites share: masks_with(i, j) == masks_with(j, i). masks.proof.md.
+/// The stream that two sites share, for one ask after another: masks.proof.md. Equal at both only if they were told the
+/// same study, the same roster and the same asks, to the byte.
 class Mask {
  public:
-  /// `open` is the other site's key. Names decide who adds and who subtracts.
-  static Result<Mask> between(const MaskPair& own, const std::string& own_site, const std::string& open,
-                              const std::string& other_site, const std::string& study);
+  /// pair = KDF(X25519(secret, other.open); "pair", hp, hr, lower name, its key, upper name, its key). Names decide who
+  /// adds and who subtracts. Keys of low order are refused.
+  static Result<Mask> between(const Secret& secret, const MaskEnd& own, const MaskEnd& other,
+                              std::string_view proposal_hash, std::string_view roster_hash);
+  /// From what was kept.
+  Mask(std::string other, Secret pair, bool adds) : other_(std::move(other)), pair_(pair), adds_(adds) {}
 
-  /// Adds (or subtracts) the stream of ask `number` to the integers, modulo 2^128; narrow: to their low 64 bits, which
-  /// are all that counts of them then.
-  void apply(std::uint32_t number, bool narrow, std::vector<Int128>& values) const;
+  /// Adds (or subtracts) ChaCha20(KDF(pair; "mask", head)) to the integers, modulo 2^128; narrow: to their low 64 bits,
+  /// which are all that counts of them then.
+  void apply(std::string_view head, bool narrow, std::vector<Int128>& values) const;
+  /// pair := KDF(pair; "next", head): what masked the ask can not be computed any more.
+  void advance(std::string_view head) { pair_ = pair_.derive("next", {head}); }
+
+  const std::string& other() const { return other_; }
+  const Secret& pair() const { return pair_; }
+  bool adds() const { return adds_; }
 
  private:
-  Mask(const std::array<unsigned char, 32>& key, bool adds) : key_(key), adds_(adds) {}
-  std::array<unsigned char, 32> key_;
+  std::string other_;
+  Secret pair_;
   bool adds_;
 };
 

@@ -1,60 +1,100 @@
 #pragma once
 
+#include <set>
+
+#include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/job/rows.hpp"
 #include "wire.pb.h"
 
 namespace eigenveil::federation {
 
-/// A certificate, its key and the authority that both ends trust, as PEM text.
-struct Identity {
-  std::string authority;
-  std::string certificate;
-  std::string key;
-  std::string name;  ///< common name of the certificate
+/// All that a coordinator hears when a site that could take part does not: whether a person said no, the budget did,
+/// the disk is full or a row cannot be read. Which of them it was, the site's own terminal says.
+constexpr const char* kCannotTakePart = "this site does not take part in the study; its own terminal says why";
 
-  static Result<Identity> read(const std::string& authority, const std::string& certificate, const std::string& key);
-};
-
-/// What a site lets through without asking a person.
+/// What a site lets through at all, whoever approves. Everything counts per study.
 struct SitePolicy {
-  std::vector<std::string> estimators;  ///< empty: all
-  std::optional<double> most_epsilon;   ///< of one study
-  double most_delta = 1e-5;             ///< of one study: a large delta would make any epsilon look small
-  std::optional<double> least_noise;    ///< of any answer, in multiples of what one row can change
+  std::set<wire::v2::Kind> queries;  ///< kinds of questions that a plan may hold
+  bool local = true;                 ///< every answer with the full noise before it leaves
+  bool secure = true;                ///< masked answers, each with a share of the noise
+  double most_epsilon = 1;           ///< under the stated condition
+  double most_epsilon_alone = 5;     ///< if all other sites and the coordinator join against this one
+  double most_delta = 1e-5;          ///< a large delta would make any epsilon look small
+  double least_noise = 1;        ///< of one answer against the worst case of the condition, in multiples of what one
+                                 ///< row can change; an answer asked c times counts as sqrt(c) times less
+  std::uint32_t most_days = 30;  ///< how long a proposal may stay open
 };
 
-/// What a site brings to a study. Everything but the policy is the site's own affair.
+/// Sizes, so that no ask takes memory, disk or time that the site did not plan for.
+struct SiteLimits {
+  std::uint32_t grid = 512;     ///< points of one grid
+  std::uint32_t label = 200;    ///< bytes of one label or name
+  std::uint32_t purpose = 500;  ///< bytes of purpose, and of options
+  std::uint32_t asks = 10'000;  ///< planned asks and spare rounds
+  std::uint32_t sites = 64;
+  std::uint32_t columns = 10'000;  ///< features of one row, and directions or columns of one map
+  std::uint32_t classes = 1'000;
+  std::uint64_t message = std::uint64_t{64} << 20;  ///< bytes of one message from the coordinator
+};
+
+/// How a column sorts rows into classes: by its labels, or by cuts of a number.
+struct ClassRule {
+  std::vector<std::string> labels;
+  std::vector<double> cuts;
+};
+
+/// What a site brings to a study, from its own file alone.
 struct SiteConfig {
   std::string coordinator;       ///< host:port
-  std::string coordinator_name;  ///< common name that its certificate must have
+  std::string coordinator_name;  ///< in its certificate
+  std::string coordinator_key;   ///< hash of its key
   Identity identity;
-  std::string data;                   ///< path
-  SourceOptions source;               ///< header, delimiter, member
-  std::optional<std::string> schema;  ///< the site's own bounds: a study must have the same
-  std::string ledger;                 ///< empty: the default one
+  Pins peers;                   ///< sites whose keys this one knows, itself among them
+  std::uint32_t colluders = 1;  ///< how many of the peers may tell what they know; >= 1
+
+  std::string data;                          ///< path
+  SourceOptions source;                      ///< header, delimiter, member
+  Schema schema;                             ///< every column that a study may use, with its bounds or values
+  std::vector<std::string> columns;          ///< features that a study chooses from; empty: it uses all that are no
+                                             ///< class column
+  std::map<std::string, ClassRule> classes;  ///< columns that a study may use as classes
+  bool drop_unlisted = true;                 ///< a row of another label counts as the zero row of no class
+  MissingPolicy missing = MissingPolicy::kZeroRow;
+  std::optional<RowBound> row_bound;  ///< if there is one, a study has the same
+
+  std::string ledger;  ///< empty: the default one
   std::string dataset;
-  std::string state;  ///< folder of what was answered
+  std::string state;             ///< folder of what was answered
+  std::string anchor;            ///< file with the ledger's generation, kept outside of backups; empty: none
+  std::uint32_t quantum_ms = 0;  ///< answers leave at multiples of it; 0: at once
   SitePolicy policy;
+  SiteLimits limits;
   int threads = 0;
   std::size_t memory = std::size_t{2} << 30;
-  bool without_ledger = false;  ///< for tests of sums without noise, which no ledger pays for
 };
 
-/// Reads site.toml. Paths in it are relative to its folder.
+/// Reads site.toml. Paths in it are relative to its folder. Keys that are not known are refused.
 Result<SiteConfig> read_site_config(const std::string& path);
 
-/// The plan behind a proposal, or why this site refuses it, in one sentence. Nothing is read or charged.
+/// What an estimator may ask, private means and bounds included; nothing if it is none that sites know.
+std::set<wire::v2::Kind> queries_of(const std::string& estimator);
+
+/// A proposal that this site could take part in: what it costs and how its rows are read, all by the site's own file
+/// and accountant.
 struct Accepted {
-  PrivacyPlan plan;     ///< all that is charged, spare rounds included
-  PrivacyPlan asked;    ///< what the meter lets through
-  std::optional<Mu> spare_mu;  ///< noise of a spare round, if there are any
-  Adjacency adjacency;
-  double epsilon;  ///< certified here, not believed
+  PrivacyPlan plan;  ///< all that is charged, spare rounds included
+  double epsilon;    ///< under the stated condition
+  double epsilon_alone;
   RowOptions rows;
 };
-Result<Accepted> check_proposal(const wire::v1::Proposal& proposal, const SiteConfig& config);
 
-/// What a person reads before saying yes.
-std::string in_words(const wire::v1::Proposal& proposal, const Accepted& accepted, const SiteConfig& config);
+/// Why this site refuses a proposal, in one sentence that the coordinator may hear: it depends on the proposal and the
+/// site's file, never on a row or the ledger. Nothing is read or charged. `now`: seconds since 1970.
+Result<Accepted> check_proposal(const wire::v2::Proposal& proposal, const SiteConfig& config, std::int64_t now);
+
+/// What a person reads before saying yes to `hash`, the proposal's. `budget`: the data set's spending before and after,
+/// in words. Every line is ours; what the coordinator wrote stands in quotes, escaped, on a line of its own kind.
+std::string in_words(const wire::v2::Proposal& proposal, const std::string& hash, const Accepted& accepted,
+                     const SiteConfig& config, const std::string& budget);
 
 }  // namespace eigenveil::federation

@@ -3,73 +3,101 @@
 #include <functional>
 #include <memory>
 
-#include "eigenveil/federation/masks.hpp"
+#include "eigenveil/federation/keys.hpp"
+#include "eigenveil/federation/script.hpp"
 #include "eigenveil/federation/site_config.hpp"
 #include "eigenveil/federation/stored.hpp"
 #include "eigenveil/job/observer.hpp"
 #include "eigenveil/ledger/ledger.hpp"
+#include "eigenveil/ledger/work.hpp"
 #include "eigenveil/query/filtered.hpp"
-#include "eigenveil/query/meter.hpp"
 
 namespace eigenveil::federation {
 
 /// Whether a person (or a policy) lets a study in; hears it in words.
 using Approve = std::function<bool(const std::string& words)>;
 
+/// A proposal as it was received, whose signature and bytes are in order.
+struct Proposed {
+  wire::v2::SignedProposal signed_by;
+  wire::v2::Proposal proposal;
+  std::string hash;  ///< hp = H("proposal"; bytes)
+
+  static Result<Proposed> read(const wire::v2::SignedProposal& message, const SiteConfig& config);
+};
+
 /// One study at one site, network apart: what is asked, charged, answered and remembered. site_study.proof.md.
 ///
-/// Everything that leaves is on disk first, under the ask's number; the same ask gets the same bytes again, now and
-/// after a restart, and another ask under its number ends the study here.
+/// The ledger has the state: reserved, met, answering (r, h_r), and four ends. Everything that leaves is on disk first,
+/// under the ask's number, and then in the ledger; the same ask gets the same bytes again, now and after a restart, and
+/// another ask under its number ends the study here.
 class SiteStudy {
  public:
-  /// Checks, asks for approval, reads and bounds the rows, charges the ledger; in that order. A study that was begun
-  /// before goes on, and is neither approved nor charged again.
-  static Result<std::unique_ptr<SiteStudy>> open(const SiteConfig& config, const wire::v1::Proposal& proposal,
+  /// Checks, asks for approval, makes keys, charges the ledger, and only then reads the rows. A study that was begun
+  /// before goes on, and is neither approved nor charged again. An error is for the site's own terminal.
+  static Result<std::unique_ptr<SiteStudy>> open(const SiteConfig& config, const Proposed& proposed,
                                                  const Approve& approve, Observer& observer);
-  ~SiteStudy();
 
-  wire::v1::Accept accept() const;
-  /// The other sites' keys, each signed by its own certificate.
-  Status meet(const wire::v1::Roster& roster);
+  const wire::v2::Accept& accept() const { return accept_; }
+  wire::v2::Standing standing() const;
+  /// All sites that take part, each by its own signature. Once: afterwards only the same bytes.
+  Status meet(const std::string& roster);
   /// The stored answer, computed if it was not before. After a refusal everything is refused.
-  Result<Stored> answer(const wire::v1::Ask& ask);
+  Result<Stored> answer(const std::string& ask);
+  /// Leaves the keys of the last answer behind. Done before the next answer at the latest.
+  Status move_on();
   /// The coordinator asks no more.
   void finish();
 
-  const std::string& study() const { return proposal_.study(); }
+  /// Whether it is the proposal that this study was opened with.
+  bool is(const Proposed& other) const { return other.hash == proposed_.hash; }
+  const std::string& study() const { return proposed_.proposal.study(); }
   std::size_t answers() const { return log_.size(); }
 
  private:
-  SiteStudy(const SiteConfig& config, wire::v1::Proposal proposal, Accepted accepted, BoundedRows rows,
-            std::unique_ptr<Reservation> reservation, MaskPair keys, AnswerLog log);
-  Status replay();
-  Status check_number(const wire::v1::Ask& ask) const;
-  Status admit(const wire::v1::Ask& ask);
-  Status admit_repeat(const wire::v1::Ask& ask);
-  Result<std::vector<Int128>> values_for(const wire::v1::Ask& ask, wire::v1::Answer& answer);
-  Result<NoisySum> noisy(PrivateSum sum);
-  Result<PrivateCounts> counts_for(const wire::v1::Ask& ask);
-  Status mask(const wire::v1::Ask& ask, std::vector<Int128>& values) const;
-  Error end(const Error& why);
+  struct Parts;
+  explicit SiteStudy(Parts parts);
+  static Result<Parts> reserve(const SiteConfig& config, const Proposed& proposed, const Approve& approve);
+  Status read_rows(Observer& observer);
+  Status make_accept();
+  Status resume();
+  Status remember(const wire::v2::Roster& roster, const std::string& roster_hash);
+  Result<std::vector<MaskEnd>> check_roster(const wire::v2::Roster& roster) const;
+  Status pair_up(const std::string& roster_hash);
+
+  Status check_ask(const wire::v2::Ask& ask) const;
+  Status check_among(const wire::v2::Ask& ask) const;
+  Result<std::vector<Int128>> values_for(const wire::v2::Ask& ask, const std::string& head, std::optional<Mu> mu,
+                                         wire::v2::Answer& answer);
+  Result<PrivateSum> sum_for(const wire::v2::Ask& ask);
+  Result<PrivateSum> counts_for(const wire::v2::Ask& ask);
+  Status apply(const wire::v2::Recenter& message);
+  Status mask(const wire::v2::Ask& ask, const std::string& head, std::vector<Int128>& values) const;
+  Error end(const Error& why, WorkState as = WorkState::kEnded);
+  Error stop(const Error& why);
+
+  bool secure() const { return proposed_.proposal.aggregation() == wire::v2::Proposal::SECURE; }
+  std::size_t shares() const { return secure() ? proposed_.proposal.shares() : 1; }
+  Adjacency adjacency() const { return work_->plan().adjacency; }
 
   SiteConfig config_;
-  wire::v1::Proposal proposal_;
-  Accepted accepted_;
-  BoundedRows rows_;
-  std::unique_ptr<Reservation> reservation_;
-  Meter meter_;
-  SecureRandom random_;
-  MaskPair keys_;
-  std::vector<std::pair<std::string, Mask>> masks_;
+  Proposed proposed_;
+  RowOptions row_options_;
+  Script script_;
+  std::unique_ptr<Work> work_;
   std::string folder_;
+  KeyFile key_file_;
+  StudyKeys keys_;
+  std::string data_key_;
   AnswerLog log_;  // number a is its record a - 1
-  std::uint32_t spares_used_ = 0;
-  std::optional<Mu> mu_;                // of the answer that was let through last
-  std::optional<PureEpsilon> epsilon_;
-  bool answering_ = false;
-  std::optional<Error> ended_;
-  std::string searched_;                // the filtered search that cells_ belong to
-  std::optional<FilteredCells> cells_;  // private; kept for the product that follows a search
+  wire::v2::Accept accept_;
+  std::optional<BoundedRows> rows_;
+  std::vector<MaskEnd> ends_;           // everybody in the roster
+  std::optional<Chain> chain_;          // from the roster on
+  std::vector<std::string> among_;      // A_r of the last ask
+  std::optional<Error> ended_;          // for ever, or until the process starts anew
+  std::optional<FilteredCells> cells_;  // private; of the search before
+  std::string searched_;                // its bytes
 };
 
 }  // namespace eigenveil::federation

@@ -18,6 +18,13 @@ struct AnswerShape {
   std::uint64_t entries = 0;
 };
 
+/// An ask as it is sent, and where it stands in the chain.
+struct ChainedAsk {
+  wire::v2::Ask ask;
+  std::string bytes;  ///< canonical
+  std::string head;   ///< h_number; `ask.prev()` is the one before
+};
+
 /// The answers that came, added up modulo 2^128.
 struct Total {
   std::vector<Int128> values;
@@ -31,7 +38,7 @@ class Sites {
   struct Options {
     std::string listen;  ///< host:port; port 0: any
     Identity identity;
-    std::vector<std::string> names;               ///< common names of the sites' certificates
+    Pins peers;                                   ///< the sites by the names and keys of their certificates
     std::chrono::milliseconds patience{600'000};  ///< how long a site may take to accept or to answer
     Say say;
   };
@@ -40,14 +47,16 @@ class Sites {
 
   int port() const;
 
-  /// Proposes a study and waits for each site's word. Refusals are in `lost`. `known`: accepted before a restart.
-  std::map<std::string, wire::v1::Accept> propose(const wire::v1::Proposal& proposal, std::size_t columns,
-                                                  std::map<std::string, wire::v1::Accept> known);
-  void introduce(const wire::v1::Roster& roster);
+  /// Proposes a study and waits for each site's word, which it must have signed. Refusals are in `lost`. `known`:
+  /// accepted before a restart, and nobody else counts then.
+  std::map<std::string, wire::v2::Accept> propose(const wire::v2::SignedProposal& proposal,
+                                                  std::map<std::string, wire::v2::Accept> known);
+  /// A Roster's bytes.
+  void introduce(const std::string& roster);
 
-  /// Asks the sites in `ask.among`, waits, and adds up; a site that does not answer, refuses or sends something else is
-  /// lost for the rest of the study.
-  Total ask(const wire::v1::Ask& ask, const AnswerShape& shape);
+  /// Asks the sites of the ask, waits, and adds up; a site that does not answer, refuses, sends something else or
+  /// stands elsewhere in the chain (it was restored from a copy) is lost for the rest of the study.
+  Total ask(const ChainedAsk& ask, const AnswerShape& shape);
 
   /// Tells everyone who is there that the study is over.
   void finish();

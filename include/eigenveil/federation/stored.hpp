@@ -11,8 +11,8 @@ namespace eigenveil::federation {
 
 /// One ask and its answer on disk.
 struct Stored {
-  wire::v1::Ask ask;
-  wire::v1::Answer answer;
+  wire::v2::Ask ask;
+  wire::v2::Answer answer;
   int file;                         ///< open as long as its log
   std::uint64_t offset;             ///< of the integers
   std::vector<Int128> values = {};  ///< the integers, if somebody still has them
@@ -20,6 +20,8 @@ struct Stored {
 
 /// Makes a folder (0700) and those above it.
 Status make_folder(const std::string& path);
+/// The name of the file is on disk.
+Status sync_folder(const std::string& file);
 
 /// Asks with their answers, in a file that only grows: at a site what it sent, at the coordinator totals. One process
 /// at a time has it open, and lets it go when it ends, however it ends. What a crash cut short at its end is dropped;
@@ -36,7 +38,7 @@ class AnswerLog {
   Result<Stored> read(std::size_t index) const;
   /// There for whoever opens the file after a crash of this process; after one of the machine, once `sync` has
   /// returned.
-  Result<Stored> append(const wire::v1::Ask& ask, const wire::v1::Answer& answer, const std::vector<Int128>& values);
+  Result<Stored> append(const wire::v2::Ask& ask, const wire::v2::Answer& answer, const std::vector<Int128>& values);
   Status sync() const;
 
  private:

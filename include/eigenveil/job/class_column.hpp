@@ -27,6 +27,9 @@ struct ClassedColumns {
 Result<ClassedColumns> with_class_column(const std::string& data, const SourceOptions& given,
                                          const std::optional<Schema>& schema, const ClassColumn& column);
 
+/// The cuts between so many slices of equal width.
+std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices);
+
 /// The names of the columns that a list of names, positions and ranges means.
 Result<std::vector<std::string>> column_names(const std::string& data, const SourceOptions& given,
                                               const std::vector<std::string>& columns);

@@ -27,6 +27,9 @@ nlohmann::json program_json(const PcaProgram& program, Calibration calibration);
 const char* guarantee_flag(const SpikedOptions& spiked);
 
 /// The paper's rates for the error of a spiked covariance, from what was released.
+/// What a guarantee that rests on the spiked model assumes, in numbers and in a warning.
+void add_assumed(nlohmann::json& manifest, const AssumedSensitivity& assumed);
+
 nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, const Budget& budget);
 
 /// The version of this library.

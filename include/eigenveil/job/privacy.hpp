@@ -34,6 +34,7 @@ struct Charge {
   std::string dataset;                              ///< the ledger's name for the data; empty without a ledger
   std::shared_ptr<nlohmann::json> federation = {};  ///< who holds the rows, if several do; complete after the fit
   bool limited = false;                             ///< the data set has a budget
+  std::vector<PrivacyEvent> spares = {};            ///< charged beside the plan, and asked only if sites are lost
 };
 
 /// The private files behind a release: which data set pays depends on them.

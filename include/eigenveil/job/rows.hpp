@@ -41,11 +41,19 @@ struct RunOptions {
   std::shared_ptr<Engine> engine = {};         ///< who holds the rows (engine.hpp); none: this process
 };
 
+/// What options and schema together state about a file.
+struct FileFacts {
+  SourceOptions source;  ///< with the schema's columns, if there is one
+  std::optional<Schema> schema;
+};
+Result<FileFacts> file_facts(const RowOptions& options);
+
 /// The column map and the raw column names that the options describe, before any row is read.
 struct OpenedData {
   std::unique_ptr<RowSource> source;  ///< none if the rows are elsewhere
   ColumnMap map;
   std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
+  SourceOptions read_with = {};           ///< how the source was opened
 };
 Result<OpenedData> open_data(const RowOptions& options);
 

@@ -13,12 +13,13 @@ enum class Accounting {
   kZcdp,   ///< zero-concentrated DP and its optimal conversion: rests on the discrete law's own theorem alone
 };
 
-/// The smallest epsilon (rounded up) such that the composition of the events is (epsilon, delta)-DP.
+/// The smallest epsilon (rounded up) such that the composition of the events, with the noise that is really drawn, is
+/// (epsilon, delta)-DP; infinity above 1000, where no guarantee is stated (src/privacy/slack.md).
 Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta,
                           Accounting accounting = Accounting::kTight);
 
 /// The smallest delta (rounded up) such that the composition of the events is (epsilon, delta)-DP.
-/// epsilon may be 0 here: delta is then the total-variation distance.
+/// 0 <= epsilon <= 1000; at 0 delta is the total-variation distance.
 Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon,
                         Accounting accounting = Accounting::kTight);
 

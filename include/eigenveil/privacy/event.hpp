@@ -13,9 +13,9 @@ namespace eigenveil {
 /// "NAME must lie between LEAST and MOST, but is VALUE"
 std::string out_of_range(const char* name, double least, double most, double value);
 
-/// A number that says how private an answer is. NaN, infinities, zero, negatives and whatever else lies outside the range
-/// of its tag cannot be held, so nobody has to ask for them. Numbers from outside come in by `of`; the constructor is for
-/// our own arithmetic and throws std::domain_error.
+/// A number that says how private an answer is. NaN, infinities, zero, negatives and whatever else lies outside the
+/// range of its tag cannot be held, so nobody has to ask for them. Numbers from outside come in by `of`; the
+/// constructor is for our own arithmetic and throws std::domain_error.
 template <class Tag>
 class Level {
  public:

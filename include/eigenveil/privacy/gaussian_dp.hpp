@@ -10,9 +10,11 @@ double gaussian_log_delta(double mu, double epsilon);
 
 /// The smallest epsilon >= 0, rounded up, with gaussian delta(epsilon) <= delta.
 double gaussian_epsilon(double mu, Delta delta);
+double gaussian_epsilon(double mu, double log_delta);
 
 /// The largest mu, rounded down, whose answer is (epsilon, delta)-DP.
 double gaussian_mu(Epsilon epsilon, Delta delta);
+double gaussian_mu(double epsilon, double log_delta);
 
 /// The smallest mu such that every epsilon-DP mechanism is mu-GDP: mu = -2 Phi^-1(1 / (1 + e^eps)), rounded up.
 double mu_of_pure(double epsilon);

@@ -11,8 +11,8 @@
 
 namespace eigenveil {
 
-/// The Euclidean (for a symmetric sum: Frobenius) distance that one row can move a sum by, in its lattice units, rounded
-/// up. A number that is no such distance cannot be held: the constructor throws std::domain_error.
+/// The Euclidean (for a symmetric sum: Frobenius) distance that one row can move a sum by, in its lattice units,
+/// rounded up. A number that is no such distance cannot be held: the constructor throws std::domain_error.
 class Sensitivity {
  public:
   explicit Sensitivity(double value);

@@ -6,13 +6,13 @@
 
 namespace eigenveil {
 
-/// Draws x in Z with probability proportional to exp(-|x| * inverse_numerator / inverse_denominator), exactly
-/// (Canonne, Kamath, Steinke 2020, algorithm 2): scale = inverse_denominator / inverse_numerator.
+/// Draws x in Z with probability proportional to exp(-|x| / scale), exactly and on all of Z (Canonne, Kamath, Steinke
+/// 2020, algorithm 2): whatever it is added to must be wide enough, or be cut only after the sum was made.
 class DiscreteLaplace {
  public:
-  /// The largest magnitude drawn is 2^62; scale must not exceed 2^54, where that cuts off less than e^-256.
+  /// scale = scale_numerator / scale_denominator, the numerator at most 2^54
   DiscreteLaplace(std::uint64_t scale_numerator, std::uint64_t scale_denominator = 1);
-  std::int64_t operator()(SecureRandom& random) const;
+  Int128 operator()(SecureRandom& random) const;
 
  private:
   std::uint64_t t_;  // scale = t / s

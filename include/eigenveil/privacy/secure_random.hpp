@@ -7,6 +7,10 @@
 
 namespace eigenveil {
 
+namespace federation {
+class StudyNoise;
+}
+
 /// A stream of random bits: ChaCha20 under a key from the kernel. Not copyable, so that no noise is used twice.
 class SecureRandom {
  public:
@@ -40,6 +44,8 @@ class SecureRandom {
 
  private:
   static constexpr std::size_t kWords = 2048;  // 16 KiB a refill: libsodium's full speed
+  friend class federation::StudyNoise;         // whose keys are derived, each for one stream: federation/masks.proof.md
+  static SecureRandom from_key(const std::array<unsigned char, 32>& key);
   SecureRandom(const std::array<unsigned char, 32>& key, bool secure);
   void refill();
 

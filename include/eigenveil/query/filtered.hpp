@@ -15,8 +15,8 @@ struct FilteredApply {
   FilterMode mode = FilterMode::kShrink;
 };
 
-/// Rows by grid cell, before anything is chosen or noised: private. It keeps the query and the lattice that it came from,
-/// and its sums are of those, whatever happens to the rows afterwards.
+/// Rows by grid cell, before anything is chosen or noised: private. It keeps the query and the lattice that it came
+/// from, and its sums are of those, whatever happens to the rows afterwards.
 class FilteredCells {
  public:
   /// The one sweep.

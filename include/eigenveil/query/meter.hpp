@@ -4,8 +4,9 @@
 
 namespace eigenveil {
 
-/// Holds what was charged and gives out its noise, answer by answer: every ask must be the next one of the plan, by label
-/// and by kind of noise. Nobody tells it how much noise there shall be. After the first refusal everything is refused.
+/// Holds what was charged and gives out its noise, answer by answer: every ask must be the next one of the plan, by
+/// label and by kind of noise. Nobody tells it how much noise there shall be. After the first refusal everything is
+/// refused.
 class Meter {
  public:
   explicit Meter(PrivacyPlan plan) : plan_(std::move(plan)) {}

@@ -29,6 +29,11 @@ struct Model {
   const Matrix* array(const std::string& name) const;  ///< nullptr if the model has none of that name
 };
 
+/// Only a manifest that says so in as many words is private.
+bool is_private(const Model& model);
+/// A sentence to follow "they are NOT private." of what was made with the model.
+std::string privacy_in_words(const Model& model);
+
 /// Refuses a model whose arrays are not finite or do not fit together. `where` begins the message.
 Status validate(const Model& model, const std::string& where);
 

@@ -8,6 +8,9 @@
 
 namespace eigenveil {
 
+/// What the names of a model's columns say about the first line of a CSV file: header_named_by.
+HeaderRule header_named_by_model(const Model& model);
+
 /// Projects every row of a data file on the directions of a model (components; x_weights and y_weights; scalings; ...):
 ///   score = ((clamp(row) - offset) * scale - mean) . directions^T
 /// and writes the scores as .csv (header pc1, pc2, ...; x1, ..., y1, ...; ld1, ...) or .npy (rows x scores, float64),

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "eigenveil/job/rows.hpp"
-#include "eigenveil/privacy/event.hpp"
 #include "eigenveil/query/filtered.hpp"
 #include "wire.pb.h"
 
@@ -10,22 +9,21 @@ namespace eigenveil {
 // The library's own types to messages and back. What comes from outside is checked here: no message, however it was
 // made, gives directions that are not orthonormal, a grid that does not ascend, or a number that is not finite.
 
-wire::v1::Directions to_wire(const Directions& X);
-wire::v1::LinearMap to_wire(const LinearMap& M);
-wire::v1::SumQuery to_wire(const SumQuery& query);
-wire::v1::NormExceedance to_wire(const NormExceedance& query);
-wire::v1::FilteredApply to_wire(const FilteredApply& query);
-wire::v1::Recenter to_wire(const Vector& mean, RowBound radius);
-wire::v1::Recenter to_wire(const LinearMap& M, RowBound radius);
-wire::v1::Plan to_wire(const PrivacyPlan& plan);
+wire::v2::Directions to_wire(const Directions& X);
+wire::v2::LinearMap to_wire(const LinearMap& M);
+wire::v2::SumQuery to_wire(const SumQuery& query);
+wire::v2::NormExceedance to_wire(const NormExceedance& query);
+wire::v2::FilteredApply to_wire(const FilteredApply& query);
+wire::v2::Recenter to_wire(const Vector& mean, RowBound radius);
+wire::v2::Recenter to_wire(const LinearMap& M, RowBound radius);
 /// How rows are read: the public options, and the columns and classes that they came to.
-wire::v1::Rows to_wire(const RowOptions& options, const OpenedData& opened);
+wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened);
 
-Result<Directions> from_wire(const wire::v1::Directions& message);
-Result<LinearMap> from_wire(const wire::v1::LinearMap& message);
-Result<SumQuery> from_wire(const wire::v1::SumQuery& message);
-Result<NormExceedance> from_wire(const wire::v1::NormExceedance& message);
-Result<FilteredApply> from_wire(const wire::v1::FilteredApply& message);
+Result<Directions> from_wire(const wire::v2::Directions& message);
+Result<LinearMap> from_wire(const wire::v2::LinearMap& message);
+Result<SumQuery> from_wire(const wire::v2::SumQuery& message);
+Result<NormExceedance> from_wire(const wire::v2::NormExceedance& message);
+Result<FilteredApply> from_wire(const wire::v2::FilteredApply& message);
 struct Recentring {
   Vector mean;
   RowBound radius;
@@ -33,10 +31,9 @@ struct Recentring {
 };
 /// Recentres or remaps the rows, whichever it says.
 Status recenter(BoundedRows& rows, const Recentring& to);
-Result<Recentring> from_wire(const wire::v1::Recenter& message);
-Result<PrivacyPlan> from_wire(const wire::v1::Plan& message, Adjacency adjacency);
+Result<Recentring> from_wire(const wire::v2::Recenter& message);
 /// The options that read such rows from a file of one's own.
-Result<RowOptions> from_wire(const wire::v1::Rows& message);
+Result<RowOptions> from_wire(const wire::v2::Rows& message);
 
 /// 16 bytes an integer, or the low 8 of them (`narrow`), little-endian, as parts of an answer carry them.
 constexpr std::size_t integer_bytes(bool narrow) { return narrow ? 8 : 16; }

@@ -66,15 +66,15 @@ struct Moments {
   double noise_yy = 0;
 };
 
-struct Average {
+struct NoisyAverage {
   Matrix value;
   double noise;  // of an entry
 };
 
-Result<Average> ask_average(Oracle& oracle, const char* label, const SumQuery& query, double rows) {
+Result<NoisyAverage> ask_average(Oracle& oracle, const char* label, const SumQuery& query, double rows) {
   const auto sum = oracle.ask(label, query);
   if (!sum) return sum.error();
-  return Average{sum->value() / rows, sum->deviation() / rows};
+  return NoisyAverage{sum->value() / rows, sum->deviation() / rows};
 }
 
 Result<Moments> ask_pairs(Oracle& oracle, double rows, Eigen::Index d1) {

@@ -33,7 +33,7 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget
   if (program.method == PcaMethod::kSpiked) {
     auto spiked = fit(pca_program(program), budget, oracle);
     if (!spiked) return spiked.error();
-    return CovarianceFit{std::move(spiked->pca), *spiked->noise_variance};
+    return CovarianceFit{std::move(spiked->pca), *spiked->noise_variance, spiked->assumed};
   }
   auto released = release_covariance(oracle, program.preparation);
   if (!released) return released.error();

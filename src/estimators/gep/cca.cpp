@@ -135,8 +135,8 @@ Status check(const RowsShape& shape, const CcaOptions& options) {
 PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options) {
   const GepOptions& gep = options.gep;
   const bool once = gep.noise == GepNoise::kOnce;
-  PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation,
-                                               once ? 1.0 : std::sqrt(static_cast<double>(gep.rounds))));
+  PrivacyPlan plan(
+      adjacency, plan_preparation(adjacency, gep.preparation, once ? 1.0 : std::sqrt(static_cast<double>(gep.rounds))));
   if (once) plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
   for (std::size_t round = 1; !once && round <= gep.rounds; ++round)
     plan.events.push_back({cca_products_label(round), GaussianEvent{1.0}});
@@ -156,9 +156,8 @@ Result<CcaResult> fit_cca(Oracle& oracle, const CcaOptions& options) {
   if (!prepared) return prepared.error();
   const RowsShape shape = oracle.shape();
   const Views d = views_of(shape, options);
-  const auto solved = options.gep.noise == GepNoise::kOnce
-                          ? solve_once(oracle, *prepared, d, options.gep)
-                          : solve_by_flow(oracle, *prepared, d, options.gep);
+  const auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, *prepared, d, options.gep)
+                                                           : solve_by_flow(oracle, *prepared, d, options.gep);
   if (!solved) return solved.error();
   return result_of(*solved, d, *prepared);
 }

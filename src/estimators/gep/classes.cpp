@@ -14,13 +14,15 @@ namespace eigenveil {
 namespace {
 
 // Shares of the work's mu^2. Means enter the directions once, the d x d matrix B through its inverse.
-constexpr double kCountsShare = 0.04;
-constexpr double kSumsShare = 0.22;
+constexpr double kClassCountsShare = 0.04;
+constexpr double kClassSumsShare = 0.22;
 
 std::string class_counts_label(ClassProblem problem) {
   return problem == ClassProblem::kFisher ? "class counts" : "slice counts";
 }
-std::string class_sums_label(ClassProblem problem) { return problem == ClassProblem::kFisher ? "class sums" : "slice sums"; }
+std::string class_sums_label(ClassProblem problem) {
+  return problem == ClassProblem::kFisher ? "class sums" : "slice sums";
+}
 std::string class_product_label(std::size_t round) { return fmt::format("product {}", round); }
 
 // What is released of the classes, as averages.
@@ -181,9 +183,9 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   const GepOptions& gep = options.gep;
   PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation, 1.0));
-  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(kCountsShare)}});
-  plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(kSumsShare)}});
-  const double rest = 1 - kCountsShare - kSumsShare;
+  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(kClassCountsShare)}});
+  plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(kClassSumsShare)}});
+  const double rest = 1 - kClassCountsShare - kClassSumsShare;
   if (gep.noise == GepNoise::kOnce) plan.events.push_back({kCovarianceLabel, GaussianEvent{std::sqrt(rest)}});
   for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
     plan.events.push_back(

@@ -56,7 +56,8 @@ Status check(const GepOptions& options, std::size_t columns) {
 
 PrivacyPlan plan_pair(Adjacency adjacency, const GepOptions& options) {
   if (options.noise == GepNoise::kOnce)
-    return PrivacyPlan(adjacency, {{pair_matrix_label('a'), GaussianEvent{1.0}}, {pair_matrix_label('b'), GaussianEvent{1.0}}});
+    return PrivacyPlan(adjacency,
+                       {{pair_matrix_label('a'), GaussianEvent{1.0}}, {pair_matrix_label('b'), GaussianEvent{1.0}}});
   PrivacyPlan plan(adjacency);
   for (std::size_t round = 1; round <= options.rounds; ++round) {
     plan.events.push_back({pair_product_label('a', round), GaussianEvent{1.0}});

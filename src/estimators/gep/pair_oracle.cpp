@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kBits = 30;  // a sensitivity is about 2^30 steps, so that truncation hardly counts
 constexpr double kMostSteps = 0x1p61;
-constexpr double kRoundedUp = 1.0 + 0x1p-50;
+constexpr double kUpwards = 1.0 + 0x1p-50;
 
 double unit_for(double sensitivity) { return std::ldexp(1.0, std::ilogb(sensitivity) - kBits); }
 
@@ -46,7 +46,7 @@ Status PairOracle::check(const PrivatePair& pair) {
 PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
   const double unit = unit_for(sensitivity);
   const auto d = static_cast<std::size_t>(M.rows());
-  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kRoundedUp};
+  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kUpwards};
   // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
   const auto step = [&](std::size_t i, std::size_t j) {
     return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
@@ -104,7 +104,7 @@ Result<Answer> PairOracle::ask_product(const std::string& label, Which which, co
   const auto k = static_cast<std::size_t>(V.cols());
   const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
   PrivateSum sum{PrivateSum::Layout::kPlain,      d_,        k,
-                 Sensitivity(moved * kRoundedUp), from.unit, std::vector<Int128>(d_ * k)};
+                 Sensitivity(moved * kUpwards), from.unit, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {
       const auto x = static_cast<Int128>(X->scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));

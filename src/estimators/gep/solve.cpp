@@ -76,7 +76,7 @@ std::vector<std::string> notes_of(const Ridged& ridged, bool given) {
         fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
                     "alone moves eigenvalues by up to {:.3g}.",
                     ridged.ridge, ridged.smallest, ridged.edge));
-  else
+  else  // B is known without noise
     notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, which is singular.", ridged.ridge));
   return notes;
 }

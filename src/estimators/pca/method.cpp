@@ -110,7 +110,7 @@ Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& orac
   if (program.method == PcaMethod::kSpiked) {
     auto spiked = fit_spiked(oracle, program.options.preparation, program.spiked);
     if (!spiked) return spiked.error();
-    return PcaFit{std::move(spiked->pca), spiked->noise_variance};
+    return PcaFit{std::move(spiked->pca), spiked->noise_variance, spiked->assumed};
   }
   auto pca = iterates(program) ? fit_power(oracle, program.options, power_options(program, budget))
                                : fit_gram(oracle, program.options);

@@ -42,8 +42,8 @@ Result<Answer> ask_filtered(Oracle& oracle, std::size_t round, const Directions&
   const FilteredApply query{X, threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio),
                             drop ? FilterMode::kDrop : FilterMode::kShrink};
   const double above = power.rows_above.value_or((drop ? power.share_above / 20 : power.share_above) * rows);
-  auto answer =
-      oracle.ask_filtered(power_search_label(round), power_product_label(round), query, static_cast<std::int64_t>(above));
+  auto answer = oracle.ask_filtered(power_search_label(round), power_product_label(round), query,
+                                    static_cast<std::int64_t>(above));
   if (!answer) return answer.error();
   return std::move(answer->product);
 }

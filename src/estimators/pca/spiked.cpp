@@ -119,14 +119,8 @@ Result<SpikedResult> fit_strict(Oracle& oracle, const PreparationOptions& prepar
   return assemble(*std::move(subspace), *block, options.noise_variance, trace);
 }
 
-// What the paper's sensitivities are made of.
-struct Signal {
-  double largest;   // lambda_1
-  double smallest;  // lambda_r
-  double sigma2;
-};
-
-Result<Signal> pilot_signal(Oracle& oracle, std::size_t r, double rows) {
+// The model that the rows are assumed to be drawn from, as a noisy look at their covariance shows it.
+Result<SpikedModel> pilot_model(Oracle& oracle, std::size_t r, double rows) {
   const auto gram = oracle.ask(kPilotLabel, Gram{});
   if (!gram) return gram.error();
   const Matrix covariance = gram->value() / rows;
@@ -136,42 +130,57 @@ Result<Signal> pilot_signal(Oracle& oracle, std::size_t r, double rows) {
   const double sigma2 = std::max(1e-12, (covariance.trace() - top->values.sum()) / (d - static_cast<double>(r)));
   // A spike that the pilot cannot tell from its own noise is taken to be as small as that noise.
   const double edge = 2 * gram->deviation() / rows * std::sqrt(d);
-  const auto spike = [&](double value) { return std::max({value - sigma2, edge, 1e-12}); };
-  return Signal{spike(top->values[0]), spike(top->values[top->values.size() - 1]), sigma2};
+  const Vector spikes = (top->values.array() - sigma2).max(std::max(edge, 1e-12));
+  return SpikedModel{static_cast<std::size_t>(rows), static_cast<std::size_t>(covariance.cols()), spikes, sigma2};
+}
+
+Result<SpikedModel> assumed_model(Oracle& oracle, double rows, const SpikedOptions& options) {
+  const auto r = static_cast<Eigen::Index>(*options.rank);
+  SpikedModel model{static_cast<std::size_t>(rows), oracle.shape().columns,
+                    Vector::Constant(r, options.spike.value_or(0)), options.noise_variance.value_or(0)};
+  if (!needs_pilot(options)) return model;
+  const auto pilot = pilot_model(oracle, *options.rank, rows);
+  if (!pilot) return pilot.error();
+  if (!options.spike) model.spikes = pilot->spikes;
+  if (!options.noise_variance) model.noise_variance = pilot->noise_variance;
+  return model;
+}
+
+// What rows on a lattice add to the distances of the model's own: a thousandth and the truncated entries of the
+// projector; truncated rows and projections, 2 |t| sqrt(k) and 2 |u| sqrt(d) steps for each of two rows, |t| <= 2 B.
+RowSensitivity on_lattice(const RowSensitivity& bound, const RowsShape& shape, std::size_t r) {
+  const auto p = static_cast<double>(shape.columns);
+  const double steps = 8 * std::sqrt(static_cast<double>(r)) + 4 * std::sqrt(p);
+  return {bound.projector * 1.001 + p * 0x1p-40, bound.sum + steps * shape.lattice.radius * shape.lattice.unit()};
 }
 
 Result<SpikedResult> fit_model(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
-  const RowsShape shape = oracle.shape();
   const auto prepared = prepare(oracle, preparation);
   if (!prepared) return prepared.error();
   const double n = prepared->rows;
   const std::size_t r = *options.rank;
-  Signal signal{options.spike.value_or(0), options.spike.value_or(0), options.noise_variance.value_or(0)};
-  if (needs_pilot(options)) {
-    const auto pilot = pilot_signal(oracle, r, n);
-    if (!pilot) return pilot.error();
-    if (!options.spike) signal = {pilot->largest, pilot->smallest, signal.sigma2};
-    if (!options.noise_variance) signal.sigma2 = pilot->sigma2;
-  }
-  // Delta_1 and Delta_2 of the paper, with kappa = lambda_1 / lambda_r
-  const auto p = static_cast<double>(shape.columns);
-  const double logs = static_cast<double>(r) + std::log(n);
-  const double ratio = signal.sigma2 / signal.smallest;
-  const double kappa = signal.largest / signal.smallest;
-  const double delta1 = options.c2 * (ratio + std::sqrt(kappa * ratio)) * std::sqrt(p * logs) / n;
-  const double delta2 = options.c3 * (signal.largest * logs + signal.sigma2 * p) / n;
+  const auto model = assumed_model(oracle, n, options);
+  if (!model) return model.error();
+  auto assumed = assumed_sensitivity(*model);
+  if (!assumed) return assumed.error();
+  assumed->bound = on_lattice(assumed->bound, oracle.shape(), r);
 
-  const auto projector = oracle.ask_model(kProjectorLabel, SpikedProjector(r, delta1));
+  const auto projector = oracle.ask_model(kProjectorLabel, SpikedProjector(r, assumed->bound.projector));
   if (!projector) return projector.error();
   const auto top = top_eigenpairs(projector->value(), r);
   if (!top) return top.error();
   const auto U = Directions::quantise(top->vectors);
   if (!U) return U.error();
-  const auto block = oracle.ask_model(kBlockLabel, SpikedBlock(*U, n * delta2));
+  // ||U^T D U||_F <= ||U||^2 ||D||_F
+  const double moved = assumed->bound.sum * U->norm_factor() * U->norm_factor();
+  const auto block = oracle.ask_model(kBlockLabel, SpikedBlock(*U, moved));
   if (!block) return block.error();
   // What the noise alone adds to an eigenvalue of the r x r block
   const double edge = 2 * block->deviation() / n * std::sqrt(static_cast<double>(r));
-  return assemble({top->vectors, top->values, prepared->mean, n, edge}, block->value() / n, signal.sigma2, {});
+  auto result =
+      assemble({top->vectors, top->values, prepared->mean, n, edge}, block->value() / n, model->noise_variance, {});
+  if (result) result->assumed = *assumed;
+  return result;
 }
 
 }  // namespace
@@ -208,7 +217,6 @@ Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& opti
   if (!positive(options.noise_variance))
     return usage_error(fmt::format("--noise-variance must be positive, but is {}", *options.noise_variance));
   if (!positive(options.spike)) return usage_error(fmt::format("--spike must be positive, but is {}", *options.spike));
-  if (!positive(options.c2) || !positive(options.c3)) return usage_error("--c2 and --c3 must be positive");
   const bool model = options.guarantee == Guarantee::kModel;
   if (!options.rank && (model || options.subspace == Subspace::kAdaptivePower))
     return usage_error(model ? "--guarantee model needs --rank R: its noise depends on it"

@@ -92,8 +92,7 @@ ClipOptions options_for(ClipMethod method, const Fixed& data, std::size_t dim = 
   return options;
 }
 
-ClipResult fit_on(const Fixed& data, const ClipOptions& options, const PrivacyPlan& plan, int threads = 2,
-                  Adjacency adjacency = Adjacency::kReplaceOne) {
+ClipResult fit_on(const Fixed& data, const ClipOptions& options, const PrivacyPlan& plan, int threads = 2) {
   LocalOracle oracle(test::bound_classed(data.rows, data.classes, 1, threads), reserve_without_ledger(plan),
                      SecureRandom::insecure(7));
   auto fit = fit_clip(oracle, options);
@@ -110,7 +109,7 @@ TEST(FitClip, EveryMethodFindsTheClassesOfTheirCaptions) {
       const auto plan = calibrate(plan_clip(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
       ASSERT_TRUE(plan.ok());
       EXPECT_LE(*epsilon_of(plan->events, *Delta::of(1e-6)), 1);
-      EXPECT_GT(accuracy(fit_on(data, options, *plan, 2, adjacency), data), method == ClipMethod::kCross ? 0.6 : 0.9)
+      EXPECT_GT(accuracy(fit_on(data, options, *plan), data), method == ClipMethod::kCross ? 0.6 : 0.9)
           << static_cast<int>(method);
     }
 }
@@ -182,8 +181,8 @@ TEST(FitClip, RefusesWhatDoesNotGoTogether) {
   twins.captions.row(1) = twins.captions.row(0);
   const ClipOptions options = options_for(ClipMethod::kPrompt, twins);
   const auto plan = without_noise(plan_clip(Adjacency::kReplaceOne, options));
-  LocalOracle oracle(test::bound_classed(twins.rows, twins.classes, 1),
-                     reserve_without_ledger(plan), SecureRandom::insecure(1));
+  LocalOracle oracle(test::bound_classed(twins.rows, twins.classes, 1), reserve_without_ledger(plan),
+                     SecureRandom::insecure(1));
   EXPECT_THAT(fit_clip(oracle, options).error().message, HasSubstr("say the same"));
 }
 

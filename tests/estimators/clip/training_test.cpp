@@ -34,9 +34,7 @@ ClipOptions two_steps() {
 }
 
 LocalOracle quiet_oracle(const RowMajorMatrix& rows, const ClipOptions& options) {
-  PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
-  std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
-  return test::oracle_over(rows, 2, plan, 1);
+  return test::oracle_over(rows, 2, test::without_noise(plan_clip(Adjacency::kAddRemoveOne, options)), 1);
 }
 
 // ---- batch
@@ -66,8 +64,6 @@ TEST(ClipTraining, TwoStepsAreThoseOfAlgorithmOne) {
   const RowMajorMatrix rows = (RowMajorMatrix(2, 4) << 1, 0, 1, 0, 0, 1, 0, 1).finished();
   const ClipOptions options = two_steps();
   auto oracle = quiet_oracle(rows, options);
-  PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
-  std::get<PoissonGaussianEvent>(plan.events[0].mechanism).sigma = 0;
   const auto fit = fit_clip(oracle, options);
   ASSERT_TRUE(fit.ok()) << fit.error().message;
   const double root = std::sqrt(1.01);
@@ -117,8 +113,7 @@ TEST(ClipTraining, AnEmptyBatchOrOnePairHasNoGradientAndIsNoisedAllTheSame) {
   auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
   const auto gradient = oracle.ask_batch(
       plan.events[0].label,
-      ClippedBatch([](const Batch& batch) { return Vector::Constant(5, static_cast<double>(batch.rows.rows())); }, 1),
-      1e-12, 1);
+      ClippedBatch([](const Batch& batch) { return Vector::Constant(5, static_cast<double>(batch.rows.rows())); }, 1));
   ASSERT_TRUE(gradient.ok());
   EXPECT_TRUE((gradient->value().array() != 0).all());
 }
@@ -130,7 +125,7 @@ TEST(ClipTraining, BatchesAreChargedWithTwiceTheClip) {
   // The plan's sigma is in sensitivities, and a clipped batch's sensitivity is 2c: the paper's sigma is twice that.
   EXPECT_EQ(event, (PoissonGaussianEvent{1, 1}));
   const ClippedBatch query([](const Batch&) { return Vector(1); }, 0.2);
-  EXPECT_EQ(query.sensitivity().value() * query.unit(), 2 * 0.2);
+  EXPECT_EQ(query.sensitivity().value() * query.exact({})->unit, 2 * 0.2);
 }
 
 // An audit: a batch whose gradient is -u, and u once a pair is added. W = [I 0] makes x = (., ., 1) nearly invisible,
@@ -220,7 +215,7 @@ Moved moved(const PairGradient& query, const PairViews& more, Eigen::Index added
   EXPECT_LE(squares, limit * limit) << "the stated sensitivity, in integers";
   const auto m = static_cast<std::size_t>(fewer.x.rows());
   return {std::floor(std::sqrt(static_cast<double>(squares))),
-          PairGradient::bound(m, temperature, clip) / query.unit() + 0x1p22};
+          PairGradient::bound(m, temperature, clip) / with->unit + 0x1p22};
 }
 
 // All similarities at their extremes and all derivatives in line: pair.proof.md, "It is reached".
@@ -353,7 +348,6 @@ TEST(ClipTraining, BeginsWithTheHeadsAndMeansOfItsStart) {
     options.start_by = start;
     PrivacyPlan plan = test::without_noise(plan_clip(Adjacency::kAddRemoveOne, options));
     ASSERT_EQ(plan.events.back().count, 2);
-    std::get<PoissonGaussianEvent>(plan.events.back().mechanism).sigma = 0;
     auto oracle = test::oracle_over(rows, std::sqrt(2.0), plan, 1);
     const auto fit = fit_clip(oracle, options);
     ASSERT_TRUE(fit.ok()) << fit.error().message;
@@ -364,7 +358,7 @@ TEST(ClipTraining, BeginsWithTheHeadsAndMeansOfItsStart) {
 
     options.method = start;
     options.start_by.reset();
-    const PrivacyPlan sums{{plan.events.begin(), plan.events.end() - 1}};
+    const PrivacyPlan sums(Adjacency::kAddRemoveOne, {plan.events.begin(), plan.events.end() - 1});
     auto again = test::oracle_over(rows, std::sqrt(2.0), sums, 1);
     const auto alone = fit_clip(again, options);
     ASSERT_TRUE(alone.ok());
@@ -383,7 +377,7 @@ TEST(ClipTraining, TheStartHasItsShareOfTheBudget) {
     const auto plan = calibrate(plan_clip(Adjacency::kAddRemoveOne, options), *Epsilon::of(epsilon), *Delta::of(1e-6));
     ASSERT_TRUE(plan.ok());
     double squares = 0;
-    for (std::size_t i = 0; i + 1 < plan->events.size(); ++i) squares += std::pow(mu_of(plan->events[i]), 2);
+    for (std::size_t i = 0; i + 1 < plan->events.size(); ++i) squares += std::pow(test::mu_of(plan->events[i]), 2);
     EXPECT_NEAR(std::sqrt(squares / 0.3) / gaussian_mu(*Epsilon::of(epsilon), *Delta::of(1e-6)), 1, 0.15) << epsilon;
   }
 }
@@ -417,12 +411,13 @@ TEST(ClipTraining, BatchesAreRefusedWhereRowsAreReplacedAndBeyondThePlan) {
   const ClipOptions options = two_steps();
   const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, options);
   const ClippedBatch query([](const Batch&) { return Vector(Vector::Zero(1)); }, 1);
-  auto replacing = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
-  EXPECT_FALSE(replacing.ask_batch(plan.events[0].label, query, 1, 1).ok());
+  auto replacing =
+      test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, PrivacyPlan(Adjacency::kReplaceOne, plan.events), 1);
+  EXPECT_FALSE(replacing.ask_batch(plan.events[0].label, query).ok());
   auto oracle = test::oracle_over(RowMajorMatrix::Ones(3, 4), 2, plan, 1);
-  EXPECT_TRUE(oracle.ask_batch(plan.events[0].label, query, 1, 1).ok());
-  EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query, 1, 0.9).ok()) << "less noise than planned";
-  EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query, 1, 1).ok()) << "nothing more after that";
+  EXPECT_TRUE(oracle.ask_batch(plan.events[0].label, query).ok());
+  EXPECT_FALSE(oracle.ask_batch("another batch", query).ok());
+  EXPECT_FALSE(oracle.ask_batch(plan.events[0].label, query).ok()) << "nothing more after that";
 }
 
 // Rows of which this process has a share only, as a rank of an MPI job has.
@@ -431,7 +426,8 @@ class Share final : public RowSums {
   explicit Share(BoundedRows rows) : all_(sums_of(std::move(rows))) {}
   const BoundedRows& here() const override { return all_->here(); }
   std::size_t rows() const override { return 2 * all_->rows(); }
-  Result<PrivateSum> sum(const SumQuery& query) override { return all_->sum(query); }
+  bool alone() const override { return false; }
+  Result<PrivateSum> sum(const SumQuery& query, Adjacency adjacency) override { return all_->sum(query, adjacency); }
   Result<PrivateCounts> counts(const NormExceedance& query) override { return all_->counts(query); }
   Result<FilteredCells> cells(const FilteredApply& query) override { return all_->cells(query); }
   Status recenter(const Vector& mean, RowBound radius) override { return all_->recenter(mean, radius); }
@@ -444,9 +440,9 @@ class Share final : public RowSums {
 TEST(ClipTraining, BatchesAreRefusedWhereRowsAreDivided) {
   const PrivacyPlan plan = plan_clip(Adjacency::kAddRemoveOne, two_steps());
   LocalOracle oracle(std::make_unique<Share>(test::bound_matrix(RowMajorMatrix::Ones(3, 4), 2)),
-                     Adjacency::kAddRemoveOne, reserve_without_ledger(plan), SecureRandom::insecure(1));
-  const auto answer = oracle.ask_batch(plan.events[0].label,
-                                       ClippedBatch([](const Batch&) { return Vector(Vector::Zero(1)); }, 1), 1, 1);
+                     reserve_without_ledger(plan), SecureRandom::insecure(1));
+  const auto answer =
+      oracle.ask_batch(plan.events[0].label, ClippedBatch([](const Batch&) { return Vector(Vector::Zero(1)); }, 1));
   ASSERT_FALSE(answer.ok());
   EXPECT_NE(answer.error().message.find("this engine gives sums over rows only"), std::string::npos);
 }

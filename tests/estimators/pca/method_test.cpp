@@ -27,7 +27,7 @@ class EveryPcaMethod : public ::testing::TestWithParam<PcaMethod> {
   }
   static Result<PcaFit> run(const RowMajorMatrix& rows, const Budget& budget, const PrivacyPlan& plan,
                             std::uint64_t seed, int threads = 2) {
-    auto oracle = test::oracle_over(rows, 1.6, plan, seed, budget.adjacency, threads);
+    auto oracle = test::oracle_over(rows, 1.6, plan, seed, threads);
     auto done = fit(program_of(GetParam()), budget, oracle);
     EXPECT_TRUE(oracle.complete()) << "its plan is what the oracle metered";
     return done;

@@ -15,6 +15,7 @@ struct CovarianceProgram {
 struct CovarianceFit {
   PcaResult pca;
   double noise_variance;
+  std::optional<AssumedSensitivity> assumed = {};  ///< spiked, with a guarantee that rests on the model
 
   Matrix dense() const;
 };

@@ -28,7 +28,8 @@ struct PcaProgram {
 
 struct PcaFit {
   PcaResult pca;
-  std::optional<double> noise_variance;  ///< spiked
+  std::optional<double> noise_variance;            ///< spiked
+  std::optional<AssumedSensitivity> assumed = {};  ///< spiked, with a guarantee that rests on the model
 };
 
 /// Refuses options that do not go together, and what does not fit the number of columns.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "eigenveil/estimators/pca/model_sensitivity.hpp"
 #include "eigenveil/estimators/pca/power.hpp"
 
 namespace eigenveil {
@@ -7,7 +8,8 @@ namespace eigenveil {
 // Covariance of the form U diag(lambda) U^T + sigma^2 I, rank(U) = r (Cai, Xia, Zha 2024: the spiked model).
 //   strict  U by gram or adaptive-power; then one r x r sum over the rows projected to U and shortened to a private
 //           radius, and one sum of squared norms for sigma^2. Holds for every data set.
-//   model   the paper's algorithm: a noisy projector and a noisy r x r block, with sensitivities that hold with high
+//   model   the paper's algorithm: a noisy projector and a noisy r x r block, with sensitivities that hold with a
+//   stated
 //           probability if the rows are independent draws from the model, and need not hold otherwise.
 
 enum class Guarantee { kStrict, kModel };
@@ -20,13 +22,12 @@ struct SpikedOptions {
   PowerOptions power = {};                    ///< kAdaptivePower
   std::optional<double> noise_variance = {};  ///< sigma^2, if it is known; default: released
   std::optional<double> spike = {};           ///< model: lambda, if it is known; default: from a pilot release
-  double c2 = 2;                              ///< model: the constants that the paper leaves open
-  double c3 = 2;
 };
 
 struct SpikedResult {
   PcaResult pca;  ///< U (d x r) and the eigenvalues lambda + sigma^2
   double noise_variance;
+  std::optional<AssumedSensitivity> assumed = {};  ///< model: what its guarantee rests on
 };
 
 /// Every answer `fit_spiked` will ask for, with relative weights for `calibrate`.
@@ -43,7 +44,7 @@ std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double row
 /// noise of a budget leave unknown of p columns and r spikes. In the Schatten norm q it is r^(1/q) times that.
 double spiked_rate(double n, double p, double r, double spike, double noise_variance, Epsilon epsilon, Delta delta);
 
-/// Refuses a rank, variance or constant that cannot be.
+/// Refuses a rank, variance or spike that cannot be.
 Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& options);
 
 }  // namespace eigenveil

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "eigenveil/federation/chain.hpp"
+#include "eigenveil/privacy/gaussian_mechanism.hpp"
+
+namespace eigenveil::federation {
+
+/// The noise of one ask at one site: ChaCha20 under KDF(K; "noise", head, data, build, scale, shares). The same ask has
+/// the same noise for ever, at a restored copy too; any other ask, data, program or scale has noise of its own.
+class StudyNoise {
+ public:
+  static Result<SecureRandom> stream(const Secret& noise_key, std::string_view head, std::string_view data,
+                                     const PrivateSum& sum, Mu mu, std::size_t shares);
+};
+
+}  // namespace eigenveil::federation

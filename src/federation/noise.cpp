@@ -1,0 +1,19 @@
+#include "eigenveil/federation/noise.hpp"
+
+#include <fmt/format.h>
+
+#include "eigenveil/job/manifest.hpp"
+
+namespace eigenveil::federation {
+
+Result<SecureRandom> StudyNoise::stream(const Secret& noise_key, std::string_view head, std::string_view data,
+                                        const PrivateSum& sum, Mu mu, std::size_t shares) {
+  const auto scale = GaussianMechanism::noise_for(sum.moved, mu);
+  if (!scale) return scale.error();
+  const std::string build = fmt::format("{} {}", version(), __VERSION__);
+  const std::string drawn = fmt::format("{} {} {} {}", scale->shift, scale->coarse, scale->sigma, scale->sigma_off);
+  const Secret key = noise_key.derive("noise", {head, data, build, drawn, fmt::format("{}", shares)});
+  return SecureRandom::from_key(key.bytes());
+}
+
+}  // namespace eigenveil::federation

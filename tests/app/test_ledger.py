@@ -1,0 +1,148 @@
+"""Budgets that hold by default, outputs that overwrite nothing, and ledgers that came back as older copies."""
+import os
+import shutil
+import unittest
+
+import numpy as np
+
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, USAGE, AppTest
+
+OUTSIDE = "no budget limits releases of this data"
+
+
+class LedgerTest(AppTest):
+    def setUp(self):
+        super().setUp()
+        self.rows(1, "d.npy")
+
+    def rows(self, seed, name):
+        np.save(self.folder / name, np.random.default_rng(seed).uniform(0, 1, (200, 3)))
+
+    def release(self, data="d.npy", *more, expect=OK):
+        return self.run_program("pca", data, "--range", "0:1", "--components", 1, *BUDGET_FLAGS, *more, expect=expect)
+
+    def create(self, name, *more, epsilon=1.1):
+        self.run_program("ledger", "create", name, "--epsilon", epsilon, "--delta", 1e-6, *more)
+
+    def manifest(self, *more):
+        return self.run_json("pca", "d.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, *more)
+
+    # Which budget pays.
+
+    def test_a_file_of_a_data_set_is_charged_to_it_without_being_told(self):
+        self.create("people", "--data", "d.npy")
+        done = self.release("d.npy", "--report", "r.html")
+        self.assertIn("Charged to the data set 'people'", done.stdout)
+        self.assertIn("charged to the data set", (self.folder / "r.html").read_text())
+        self.assertEqual(len(self.run_json("ledger", "show", "people")["reservations"]), 1)
+        shutil.copy(self.path("d.npy"), self.path("copy.npy"))
+        os.symlink(self.path("d.npy"), self.path("link.npy"))
+        os.link(self.path("d.npy"), self.path("hard.npy"))
+        for name in ("d.npy", "copy.npy", "link.npy", "hard.npy", "./home/../d.npy"):
+            self.assertIn("'people'", self.release(name, expect=BUDGET).stderr)
+        self.rows(2, "d.npy")  # other rows under the same path
+        self.assertIn("'people'", self.release(expect=BUDGET).stderr)
+        self.assertEqual(len(self.charged()), 1)
+        self.rows(3, "other.npy")
+        self.assertIn(OUTSIDE, self.release("other.npy").stdout)
+
+    def test_a_first_release_with_a_data_set_makes_the_file_belong_to_it(self):
+        self.create("people")
+        self.release("d.npy", "--dataset", "people")
+        self.assertIn("'people'", self.release(expect=BUDGET).stderr)
+
+    def test_a_file_of_several_data_sets_needs_a_name(self):
+        self.create("a", "--data", "d.npy")
+        self.create("b", "--data", "d.npy")
+        self.assertRegex(self.release(expect=BUDGET).stderr, "several data sets.*a, b.*--dataset")
+        self.release("d.npy", "--dataset", "a")
+        self.assertEqual(len(self.charged()), 1)
+
+    def test_a_record_without_a_limit_cannot_stand_in_for_a_budget(self):
+        self.release()
+        record = self.run_json("ledger", "list")["datasets"][0]["name"]
+        self.create("people", "--data", "d.npy")
+        self.assertIn("people", self.release("d.npy", "--dataset", record, expect=BUDGET).stderr)
+
+    def test_a_folder_of_part_files_belongs_as_a_whole(self):
+        (self.folder / "parts").mkdir()
+        for i in range(2):
+            self.rows(i, f"parts/{i}.npy")
+        self.create("people", "--data", "parts")
+        shutil.copytree(self.folder / "parts", self.folder / "moved")
+        self.assertIn("'people'", self.release("moved").stdout)
+
+    def test_a_release_outside_any_budget_says_so(self):
+        for more in ([], ["--no-ledger"]):
+            done = self.release("d.npy", "--report", "r.html", *more)
+            self.assertIn(OUTSIDE, done.stdout)
+            self.assertIn(OUTSIDE, (self.folder / "r.html").read_text())
+            manifest = self.manifest(*more)
+            self.assertTrue(any(OUTSIDE in w for w in manifest["warnings"]), manifest["warnings"])
+        self.create("people", "--data", "d.npy", epsilon=3)
+        self.assertNotIn(OUTSIDE, self.release().stdout)
+
+    # What may be written.
+
+    def test_no_output_is_an_input_the_ledger_or_another_output(self):
+        self.create("people", "--ledger", "l.db")
+        self.release("d.npy", "--ledger", "l.db", "--dataset", "people", "--out", "m.npz")
+        os.link(self.path("d.npy"), self.path("hard.npy"))
+        os.symlink(self.path("l.db"), self.path("soft.db"))
+        self.write("s.toml", "")
+        (self.folder / "sub").mkdir()
+        before = {p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}
+        for out in ("l.db", "l.db.key", "l.db.anchor", "l.db.lock", "l.db-journal", "soft.db", "d.npy", "hard.npy",
+                    "sub/../d.npy", self.path("d.npy")):
+            for option in ("--out", "--report"):
+                with self.subTest(out=out, option=option):
+                    done = self.release("d.npy", "--ledger", "l.db", option, out, expect=USAGE)
+                    self.assertIn("Nothing was read or charged", done.stderr)
+        for args in (["pca", "d.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--ledger", "l.db",
+                      "--out", "x", "--report", "sub/../x"],
+                     ["pca", "d.npy", "--schema", "s.toml", "--components", 1, *BUDGET_FLAGS, "--out", "s.toml"],
+                     ["transform", "m.npz", "d.npy", "--out", "m.npz"], ["transform", "m.npz", "d.npy", "--out", "d.npy"],
+                     ["generate", "gaussian", "--rows", 9, "--columns", 2, "--out", "g", "--truth", "g"],
+                     ["schema", "init", "d.npy", "--out", "d.npy"],
+                     ["plan", "pca", "--rows", 9, "--columns", 2, "--components", 1, *BUDGET_FLAGS, "--spectrum",
+                      "s.toml", "--plot", "s.toml"],
+                     ["gep", "--matrix-a", "d.npy", "--matrix-b", "hard.npy", "--sensitivity-a", 1, "--sensitivity-b", 1,
+                      "--rows", 9, "--components", 1, *BUDGET_FLAGS, "--out", "d.npy"],
+                     ["clip", "fit", "--x", "d.npy", "--y", "hard.npy", *BUDGET_FLAGS, "--out", "d.npy"]):
+            with self.subTest(args):
+                self.assertIn("choose another name", self.run_program(*args, expect=USAGE).stderr)
+        after = {p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}
+        self.assertEqual(before, after)
+        self.assertEqual(len(self.run_json("ledger", "show", "people", "--ledger", "l.db")["reservations"]), 1)
+
+    def test_an_output_in_a_folder_that_is_read_is_refused(self):
+        (self.folder / "parts").mkdir()
+        self.rows(1, "parts/1.npy")
+        self.assertIn("lies in", self.release("parts", "--out", "parts/m.npz", expect=USAGE).stderr)
+
+    # Damage and older copies.
+
+    def test_a_restored_ledger_is_frozen_until_it_is_accepted(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=3)
+        shutil.copy(self.path("l.db"), self.path("backup.db"))
+        self.release("d.npy", "--ledger", "l.db")
+        self.assertIn("rows match", self.run_program("ledger", "verify", "--ledger", "l.db").stdout)
+        shutil.copy(self.path("backup.db"), self.path("l.db"))
+        self.assertIn("accept-restore", self.release("d.npy", "--ledger", "l.db", expect=BUDGET).stderr)
+        self.assertIn("FROZEN", self.run_program("ledger", "show", "people", "--ledger", "l.db").stdout)
+        self.run_program("ledger", "accept-restore", "people", "--ledger", "l.db", expect=USAGE)
+        self.run_program("ledger", "accept-restore", "people", "--spent", 1, "--ledger", "l.db")
+        self.assertAlmostEqual(self.run_json("ledger", "show", "people", "--ledger", "l.db")["spent_epsilon"], 1, places=2)
+        self.release("d.npy", "--ledger", "l.db")
+        self.run_program("ledger", "accept-restore", "people", "--spent", 0, "--ledger", "l.db", expect=USAGE)
+
+    def test_a_damaged_ledger_is_refused_by_verify(self):
+        self.release("d.npy", "--ledger", "l.db")
+        data = (self.folder / "l.db").read_bytes()
+        place = data.index(b"gaussian:mu=") + len(b"gaussian:mu=") + 2
+        self.write("l.db", data[:place] + bytes([data[place] ^ 1]) + data[place + 1:])
+        self.assertIn("damaged", self.run_program("ledger", "verify", "--ledger", "l.db", expect=BAD_INPUT).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

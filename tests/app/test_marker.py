@@ -1,0 +1,166 @@
+"""A value, a label, a text and a file name that occur in one row, class, id or header: nothing that leaves holds them,
+nor, under add-remove-one, the number of rows."""
+import re
+import shlex
+import struct
+import unittest
+import zipfile
+
+import numpy as np
+
+from support import BAD_INPUT, BUDGET_FLAGS, OK, USAGE, AppTest, png
+
+ROWS = 7919
+VALUE = 3.1415926512345678
+LABEL, TEXT, ID, UNUSED, FILE = "Qzlabelqz", "Qztextqz", "Qzidqz", "Qzheaderqz", "Qzfileqz"
+WORDS = (LABEL, TEXT, ID, UNUSED, FILE, "3.14159265")
+NUMBERS = [re.compile(rb"(?<![\d.,])(7919|7,919|7918|7,918)(?![\d])")]
+NOISY = re.compile(rb'(?:"noisy_rows":\s*|about )([\d,]*\d)(?: rows \(noisy count\))?')
+BYTES = [struct.pack(code, VALUE) for code in ("<d", ">d", "<f", ">f")]
+COUNTS = [struct.pack(code, n) for n in (ROWS, ROWS - 1) for code in ("<q", ">q", "<i", ">i", "<d", ">d", "<f", ">f")]
+
+
+class Marker(AppTest):
+    def setUp(self):
+        super().setUp()
+        self.noisy = []
+
+    def search(self, where, data, count=True):
+        for word in WORDS:
+            self.assertNotIn(word.lower().encode(), data.lower(), f"{where} holds {word}")
+        for pattern in BYTES:
+            self.assertNotIn(pattern, data, f"{where} holds the value")
+        if count:
+            # The noisy count was paid for, and may be right by chance.
+            self.noisy += [int(n.replace(b",", b"")) for n in NOISY.findall(data)]
+            for number in NUMBERS:
+                self.assertIsNone(number.search(NOISY.sub(b"", data)), f"{where} holds the number of rows")
+
+    def search_all(self, done, inputs, count=True):
+        """Standard output, standard error, and every byte of every file that is not an input."""
+        self.search("stdout", done.stdout.encode(), count)
+        self.search("stderr", done.stderr.encode(), count)
+        files = [p for p in self.folder.rglob("*") if p.is_file() and p.name not in inputs]
+        self.assertTrue(files)
+        for path in files:
+            relative = str(path.relative_to(self.folder)).encode()
+            self.search(f"the name {relative}", relative, count)
+            if path.suffix == ".npz":
+                with zipfile.ZipFile(path) as archive:
+                    for member in archive.namelist():
+                        self.search(f"{path.name}: {member}", archive.read(member), count)
+                for name, array in np.load(path).items():
+                    if isinstance(array, bytes):
+                        continue
+                    self.assertFalse(np.any(array == VALUE) if array.dtype.kind == "f" else False, name)
+                    if count and array.dtype.kind in "fiu":
+                        self.assertFalse(np.any((array == ROWS) | (array == ROWS - 1)), f"{path.name}: {name} holds n")
+            else:
+                data = path.read_bytes()
+                self.search(path.name, data, count)
+                if count and path.suffix == ".db":
+                    for pattern in COUNTS[:8]:
+                        self.assertNotIn(pattern, data, f"{path.name} holds n")
+
+    def table(self, n=ROWS):
+        rows = np.random.default_rng(4).uniform(-4, 4, size=(n, 4)).round(3)
+        lines = [",".join([f"p{i}", *map(str, row), "xy"[i % 2]]) for i, row in enumerate(rows)]
+        lines[0] = f"{ID},1,2,{VALUE},4,{LABEL}"
+        lines[n // 2] = f"{ID},1,{TEXT},{VALUE},4,x"
+        lines[-1] = f"{ID},1,2,{VALUE},4,{LABEL},{TEXT}"
+        self.write("d.csv", "\n".join([f"{UNUSED},a,b,c,d,kind", *lines]) + "\n")
+        numeric = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
+        self.write("s.toml", numeric + '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\nother = "y"\n')
+        return {"d.csv", "s.toml"}
+
+    def test_fits_of_a_table(self):
+        inputs = self.table()
+        self.run_program("ledger", "create", "people", "--epsilon", 40, "--delta", 1e-4, "--adjacency", "add-remove-one",
+                         "--ledger", "ledger.db")
+        numbers = ("--schema", "s.toml")
+        for fit in (("pca", "--components", 2), ("pca", "--components", 1, "--method", "adaptive-power", "--rounds", 2),
+                    ("pca", "--components", 1, "--method", "spiked", "--center", "private"), ("covariance",),
+                    ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
+                    ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
+                    ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1)):
+            for output in (("--report", "report.html"), ("--json",)):
+                with self.subTest(fit=fit, output=output):
+                    done = self.run_program(fit[0], "d.csv", *fit[1:], *numbers, *BUDGET_FLAGS, "--missing", "zero-row",
+                                            "--adjacency", "add-remove-one", "--dataset", "people", "--ledger", "ledger.db",
+                                            *output)
+                    self.search_all(done, inputs)
+        self.assertGreater(len(set(self.noisy)), 3, "the count is noisy")
+        for command in (("ledger", "show", "people"), ("ledger", "list"), ("ledger", "show", "people", "--json")):
+            self.search_all(self.run_program(*command, "--ledger", "ledger.db"), inputs)
+
+    def test_a_record_never_becomes_names(self):
+        """A first row with one word in it, a question mark or a refusal to answer is data, or an error: never a header."""
+        for first in (f"1,{TEXT},3,4", f"{VALUE},?,3,4", f"{VALUE},Private,3,4", f"{TEXT},{LABEL},{ID},x"):
+            with self.subTest(first):
+                for old in ("model.npz", "r.html"):
+                    (self.folder / old).unlink(missing_ok=True)
+                self.write("d.csv", f"{first}\n" + "1,2,3,4\n" * 50)
+                fit = ("pca", "d.csv", "--range", "0:5", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--report", "r.html")
+                done = self.run_program(*fit, expect=USAGE)
+                self.assertEqual(done.stdout, "")
+                self.assertIn("--header yes", done.stderr)
+                self.assertIn("--header no", done.stderr)
+                self.assertEqual(self.files(), ["d.csv"])
+                self.assertEqual(self.run_program(*fit, "--json", expect=USAGE).stdout, "")
+                done = self.run_program(*fit, "--header", "no", "--fields", 4, "--missing", "zero-row")
+                self.search_all(done, {"d.csv"}, count=False)
+
+    def test_the_commands_that_settle_it_are_printed_and_work(self):
+        self.write("my data.csv", "a;b\n1;2\n2;1\n3;3\n")
+        fit = ["pca", "my data.csv", "--range", "0:5", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--delimiter", "semicolon"]
+        done = self.run_program(*fit, expect=USAGE)
+        commands = re.findall(r"(?:names|data): +(.*)", done.stderr)
+        self.assertEqual(len(commands), 2, done.stderr)
+        for command, answer, code in ((commands[0], "yes", OK), (commands[1], "no", BAD_INPUT)):
+            words = shlex.split(command)
+            self.assertEqual(words[1:], [*map(str, fit), "--header", answer])
+            self.run_program(*words[1:], expect=code)
+
+    def test_embeddings_of_images_and_texts(self):
+        rng = np.random.default_rng(6)
+        (self.folder / "images").mkdir()
+        n = 40
+        for i in range(n):
+            name = FILE if i == n // 2 else f"i{i:03}"
+            (self.folder / "images" / f"{name}.png").write_bytes(png(rng.integers(0, 256, size=(8, 8))))
+        lines = [TEXT if i == 3 else f"a word {i % 5}" for i in range(n)]
+        self.write("captions.txt", "\n".join(lines) + "\n")
+        inputs = {"captions.txt"} | {p.name for p in (self.folder / "images").iterdir()}
+        for output in (("--report", "report.html"), ("--json",)):
+            done = self.run_program("clip", "fit", "--images", "images", "--captions", "captions.txt", "--image-encoder",
+                                    "pixels", "--method", "whitened", "--dim", 2, "--epsilon", 1, "--delta", 1e-6,
+                                    "--adjacency", "add-remove-one", "--ledger", "ledger.db", *output)
+            self.search_all(done, inputs, count=False)
+
+    def test_schema_init_shows_names_and_nothing_of_the_rows(self):
+        self.table(50)
+        done = self.run_program("schema", "init", "d.csv", "--header", "yes")
+        self.assertIn(UNUSED, done.stdout, "a header is public, by statement")
+        for word in (LABEL, TEXT, ID, "3.14159265"):
+            self.assertNotIn(word, done.stdout + done.stderr)
+        done = self.run_program("schema", "init", "d.csv", expect=USAGE)
+        self.assertEqual(done.stdout, "")
+        done = self.run_program("schema", "init", "d.csv", "--header", "no")
+        for word in WORDS:
+            self.assertNotIn(word, done.stdout + done.stderr)
+        self.assertIn("fields = 6", done.stdout)
+
+    def test_the_marks_are_found_where_they_are(self):
+        """The search itself works: what is said to the operator about a bad row holds them."""
+        self.table(50)
+        done = self.run_program("pca", "d.csv", "--schema", "s.toml", "--components", 1, *BUDGET_FLAGS, expect=BAD_INPUT)
+        self.assertIn(TEXT, done.stderr)
+        with self.assertRaises(AssertionError):
+            self.search("stderr", done.stderr.encode())
+        with self.assertRaises(AssertionError):
+            self.search("a count", b"rows: 7,919.")
+        self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+"""Two files that differ in one row: from the file to the manifest everything is the same but what noise was added to.
+
+The noise is seeded, so that whatever else differs must come from the row. Of the released numbers (arrays, and the few
+manifest entries computed from them) the shapes are compared; everything else byte by byte.
+"""
+import json
+import re
+import shutil
+import unittest
+
+import numpy as np
+
+from support import BAD_INPUT, OK, AppTest
+
+ROWS = 300
+HEADER = "a,b,c,d,kind"
+SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
+SCHEMA += '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
+NUMBERS = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
+# Made from noisy answers: post-processing of what was paid for.
+RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings"}
+BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf,0.5,2,x", "huge": "1,1e300,-1e300,2,x",
+            "long": f"1,{'9' * 30000},0.5,2,x", "long text": f"1,{'t' * 30000},0.5,2,x", "empty": "", "blank": "   ",
+            "no values": ",,,,", "short": "1,2", "wide": "1,2,3,4,x,6,7", "unlisted": "1,2,3,4,z",
+            "quote": '"1"2,3,4,0,x', "names": HEADER, "formula": "=1,2,3,4,x", "nul": "1,\0,3,4,x"}
+FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 2, "--method", "adaptive-power", "--rounds", 2),
+        "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
+        "sparse": ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2),
+        "spiked": ("pca", "--components", 1, "--method", "spiked"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
+        "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
+        "fda": ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
+        "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1)}
+
+
+def masked(text):
+    """Numbers, bars, their alignment, and notes about released numbers are post-processing of noise; words are not."""
+    text = re.sub(r"^Note\. .*\n+", "", text, flags=re.M)
+    text = re.sub(r'<div class="caution".*?</div>', "", text, flags=re.S)
+    text = re.sub(r"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
+    return re.sub(r"[ #]+", " ", text)
+
+
+class Neighbours(AppTest):
+    def setUp(self):
+        super().setUp()
+        numbers = np.random.default_rng(3).uniform(-2, 2, size=(ROWS, 4)).round(3)
+        self.rows = [",".join(map(str, row)) + ("," + "xy"[i % 2]) for i, row in enumerate(numbers)]
+        self.write("all.toml", SCHEMA)
+        self.write("numbers.toml", NUMBERS)
+
+    def released(self, fit, rows, *options, expect=OK):
+        """Everything that leaves, with the released numbers taken out."""
+        self.write("d.csv", "\n".join([HEADER, *rows]) + "\n")
+        for old in ("model.npz", "report.html"):
+            (self.folder / old).unlink(missing_ok=True)
+        shutil.rmtree(self.folder / "books", ignore_errors=True)
+        (self.folder / "books").mkdir()
+        adjacency = options[options.index("--adjacency") + 1] if "--adjacency" in options else "replace-one"
+        self.run_program("ledger", "create", "people", "--epsilon", 20, "--delta", 1e-5, "--adjacency", adjacency,
+                         "--ledger", "books/ledger.db")
+        schema = "all.toml" if FITS[fit][0] == "fda" else "numbers.toml"
+        args = [FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", schema, "--epsilon", 8, "--delta", 1e-6, "--insecure-seed", 5, "--dataset",
+                "people", "--ledger", "books/ledger.db", "--report", "report.html", "--threads", 1, *options]
+        words = self.run_program(*args, expect=expect)
+        told = {"stdout": masked(words.stdout), "stderr": words.stderr}
+        shown = self.run_json("ledger", "show", "people", "--ledger", "books/ledger.db")
+        told["ledger"] = re.sub(r'"(time|created|at|id|when)": ("[^"]*"|\d+)', "", json.dumps(shown, sort_keys=True))
+        if expect != OK:
+            return told
+        model = np.load(self.path("model.npz"))
+        told["arrays"] = {name: (model[name].shape, str(model[name].dtype)) for name in model.files if name != "manifest.json"}
+        manifest = json.loads(bytes(model["manifest.json"]).decode())
+        told["keys"] = sorted(manifest)
+        told["manifest"] = {key: value for key, value in manifest.items() if key not in RELEASED}
+        if manifest["options"].get("row_bound_kind") == "private":
+            manifest["options"].pop("row_bound")
+        if adjacency == "add-remove-one":
+            self.assertNotIn("rows", manifest)
+        report = (self.folder / "report.html").read_text()
+        report = re.sub(r"<section>\s*<h2>(Scree plot|Components)</h2>.*?</section>", "", report, flags=re.S)
+        told["report"] = masked(report)
+        return told
+
+    def test_a_row_that_cannot_be_read_costs_itself_alone(self):
+        for fit in FITS:
+            expected = self.released(fit, self.rows, "--missing", "zero-row")
+            for kind in BAD_ROWS if fit == "gram" else ("text", "empty"):
+                for place in (0, ROWS - 1):
+                    with self.subTest(fit=fit, kind=kind, place=place):
+                        rows = list(self.rows)
+                        rows[place] = BAD_ROWS[kind]
+                        self.assertEqual(self.released(fit, rows, "--missing", "zero-row"), expected)
+
+    def test_the_bad_row_is_the_zero_row_and_the_others_are_what_they_were(self):
+        """The arrays too: a bad row gives what a row of no values gives, wherever it stands and whatever it holds."""
+        arrays = []
+        for bad in (",,,,x", "1,tall,0.5,2,x", "", "1,2,3", '"1"2,,,,x'):
+            rows = list(self.rows)
+            rows[7] = bad
+            self.released("gram", rows, "--missing", "zero-row")
+            arrays.append((self.folder / "model.npz").read_bytes())
+        self.assertEqual(len(set(arrays)), 1)
+
+    def test_by_default_a_bad_row_is_an_error_for_the_operator_and_costs_nothing(self):
+        told = []
+        for kind in ("text", "nan", "empty", "wide", "quote"):
+            rows = list(self.rows)
+            rows[9] = BAD_ROWS[kind]
+            told.append(self.released("gram", rows, expect=BAD_INPUT))
+            self.assertIn("row 10", told[-1]["stderr"])
+            self.assertEqual(told[-1]["stdout"], "")
+            self.assertNotIn("model.npz", self.files())
+            self.assertNotIn("report.html", self.files())
+        self.assertEqual(len({one["ledger"] for one in told}), 1)
+        self.assertNotIn("gram", told[0]["ledger"], "nothing was charged")
+
+    def test_a_row_more_or_less_changes_nothing_but_noise(self):
+        options = ("--missing", "zero-row", "--adjacency", "add-remove-one")
+        for fit in FITS:
+            expected = self.released(fit, self.rows, *options)
+            others = {"first": self.rows[1:], "last": self.rows[:-1], "a bad one more": self.rows + ["tall"]}
+            for kind, rows in others.items():
+                with self.subTest(fit=fit, kind=kind):
+                    self.assertEqual(self.released(fit, rows, *options), expected)
+            # Fits of classes end here because of their noisy counts, which were paid for.
+            code = BAD_INPUT if fit in ("fda", "sir") else OK
+            with self.subTest(fit=fit, kind="one or none"):
+                few = self.released(fit, self.rows[:1], *options, expect=code)
+                self.assertEqual(self.released(fit, [], *options, expect=code), few)
+                self.assertEqual(few["ledger"], expected["ledger"])
+                if code == OK:
+                    self.assertEqual(few, expected)
+
+    def test_vectors_in_pairs(self):
+        """clip fit: the same, for pairs more or less."""
+        def fit(n):
+            for name in ("x", "y"):
+                np.save(self.path(f"{name}.npy"), np.random.default_rng(1).normal(size=(400, 3))[:n])
+            done = self.run_json("clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", "whitened", "--dim", 2, "--epsilon",
+                                 1, "--delta", 1e-6, "--adjacency", "add-remove-one", "--insecure-seed", 5, "--no-ledger")
+            return {key: value for key, value in done.items() if key not in RELEASED}
+        self.assertEqual(fit(400), fit(399))
+        self.assertEqual(fit(400), fit(1))
+        self.assertEqual(fit(400), fit(0))
+
+
+if __name__ == "__main__":
+    unittest.main()

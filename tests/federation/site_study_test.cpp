@@ -1,0 +1,280 @@
+// A study at a site: what is durable before what, what a restart finds, and what can never come back.
+#include "eigenveil/federation/site_study.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "tests/support/study_lab.hpp"
+
+namespace eigenveil::federation {
+namespace {
+
+namespace fs = std::filesystem;
+using test::integers;
+using test::StudyLab;
+using ::testing::HasSubstr;
+using wire::v2::Kind;
+
+/// A site with a plan of five asks, all answered by `go`.
+class Study : public ::testing::Test {
+ protected:
+  Study() : lab(1) {
+    lab.plan("gram", Kind::GRAM);
+    lab.plan("bound", Kind::NORM_COUNTS);
+    lab.plan("recentre", Kind::RECENTER);
+    lab.plan("apply", Kind::APPLY, StudyLab::kMu, 2);
+  }
+  /// Asks the next label; the answer is in `answers` from then on.
+  void go(const std::string& label) {
+    const auto ask = lab.ask(label);
+    const auto stored = lab.send(0, ask);
+    ASSERT_TRUE(stored.ok()) << stored.error().message;
+    lab.sent(ask);
+    asked.push_back(ask);
+    answers.push_back(integers(*stored));
+  }
+  /// Everything asked so far has the same bytes again, or is refused for ever.
+  void expect_same_or_lost() {
+    const auto opened = lab.open(0);
+    if (!opened) {
+      EXPECT_TRUE(is_final(lab.work(0)->state) || !lab.open(0).ok()) << opened.error().message;
+      return;
+    }
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const auto again = lab.send(0, asked[i]);
+      ASSERT_TRUE(again.ok()) << i << ": " << again.error().message;
+      EXPECT_EQ(integers(*again), answers[i]) << i;
+    }
+  }
+  StudyLab lab;
+  std::vector<wire::v2::Ask> asked;
+  std::vector<std::vector<Int128>> answers;
+};
+
+TEST_F(Study, GoesThroughItsStatesAndTheLedgerKnowsThem) {
+  EXPECT_FALSE(lab.work(0).has_value());
+  ASSERT_TRUE(lab.open_all().ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kReserved);
+  EXPECT_THAT(lab.said, HasSubstr("gram"));
+  ASSERT_TRUE(lab.begin().ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kMet);
+  for (const char* label : {"gram", "bound", "recentre", "apply", "apply"}) {
+    go(label);
+    EXPECT_EQ(lab.work(0)->state, WorkState::kAnswering);
+    EXPECT_EQ(lab.work(0)->step, asked.size());
+    EXPECT_EQ(lab.work(0)->head, hex(lab.chain->head()));
+  }
+  const auto beyond = lab.send(0, lab.ask("apply"));
+  EXPECT_FALSE(beyond.ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kEnded);
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+// The exact sum, plus the noise of the plan's mu from the key on disk: nothing else leaves, to the last bit.
+TEST_F(Study, AnswersAreTheExactSumAndTheNoiseOfThePlan) {
+  ASSERT_TRUE(lab.begin().ok());
+  for (const char* label : {"gram", "bound", "recentre", "apply", "apply"}) {
+    const auto ask = lab.ask(label);
+    const auto held = lab.rows(0, asked);
+    std::optional<test::Expected> expected;
+    if (!ask.has_recenter()) expected = lab.expected(0, ask, StudyLab::kMu, held);
+    go(label);
+    if (!expected) continue;
+    ASSERT_EQ(answers.back().size(), expected->sum.values.size());
+    for (std::size_t i = 0; i < answers.back().size(); ++i)
+      EXPECT_EQ(answers.back()[i], (expected->sum.values[i] << expected->scale.shift) + expected->noise[i]) << label;
+  }
+}
+
+TEST_F(Study, TheSameAskGetsTheSameBytesNowAndAfterARestartAtEveryStep) {
+  ASSERT_TRUE(lab.open_all().ok());
+  lab.studies[0].reset();
+  ASSERT_TRUE(lab.begin().ok());
+  for (const char* label : {"gram", "bound", "recentre", "apply", "apply"}) {
+    go(label);
+    expect_same_or_lost();
+    ASSERT_TRUE(lab.studies[0]);
+  }
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+// Each file of the state alone, and all of them together: gone, or as it was at every earlier time. No number ever gets
+// two different answers, and no further charge.
+class Restored : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Restored, FileGivesTheSameAnswersOrNone) {
+  const std::string time = std::get<0>(GetParam());
+  const std::string file = std::get<1>(GetParam());
+  StudyLab lab(1);
+  lab.plan("gram", Kind::GRAM);
+  lab.plan("apply", Kind::APPLY, StudyLab::kMu, 3);
+  test::TempDir copies;
+  const auto save = [&](const std::string& name) {
+    fs::copy(lab.state(0), copies.file(name), fs::copy_options::recursive);
+  };
+  ASSERT_TRUE(lab.open_all().ok());
+  save("reserved");
+  ASSERT_TRUE(lab.begin().ok());
+  save("met");
+  std::vector<wire::v2::Ask> asked;
+  std::vector<std::vector<Int128>> answers;
+  for (const char* label : {"gram", "apply", "apply"}) {
+    asked.push_back(lab.ask(label));
+    answers.push_back(integers(*lab.send(0, asked.back())));
+    lab.sent(asked.back());
+    save(std::to_string(asked.size()));
+  }
+  lab.studies[0].reset();
+  const bool all = file == "all";
+  const auto to = all ? fs::path(lab.state(0)) : fs::path(lab.state(0)) / file;
+  const auto from = all ? fs::path(copies.file(time)) : fs::path(copies.file(time)) / file;
+  fs::remove_all(to);
+  if (time != "gone" && fs::exists(from)) fs::copy(from, to, fs::copy_options::recursive);
+  const auto opened = lab.open(0);
+  for (std::size_t i = 0; opened && i < asked.size(); ++i) {
+    const auto again = lab.send(0, asked[i]);
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(integers(*again), answers[i]) << i;
+  }
+  if (!opened) {
+    // Whatever is brought back, another ask is not answered either.
+    lab.studies[0].reset();
+    fs::remove_all(lab.state(0));
+    fs::copy(copies.file("3"), lab.state(0), fs::copy_options::recursive);
+    EXPECT_TRUE(!is_final(lab.work(0)->state) || !lab.open(0).ok());
+  }
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Study, Restored,
+                         ::testing::Combine(::testing::Values("gone", "reserved", "met", "1", "2"),
+                                            ::testing::Values("study.key", "answers.bin", "roster.bin", "accept.bin",
+                                                              "all")));
+
+TEST_F(Study, TheFolderThatIsGoneIsLostForEver) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  lab.studies[0].reset();
+  fs::remove_all(lab.configs[0].state);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kLost);
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+// A state folder that cannot be written is found before the charge, and room that comes later finds the same study.
+TEST_F(Study, NothingIsChargedThatCouldNotBeStored) {
+  lab.configs[0].state = "/proc/nowhere";
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_FALSE(lab.work(0).has_value());
+  EXPECT_EQ(lab.charges(0), 0U);
+}
+
+TEST_F(Study, TwoFoldersWithOneLedgerAreNotTwoStudies) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  const auto first = lab.configs[0].state;
+  auto study = std::move(lab.studies[0]);
+  lab.configs[0].state += "-other";
+  EXPECT_FALSE(lab.open(0).ok()) << "while the first holds it";
+  study.reset();
+  EXPECT_FALSE(lab.open(0).ok()) << "and afterwards";
+  lab.configs[0].state = first;
+  EXPECT_FALSE(lab.open(0).ok() && is_final(lab.work(0)->state));
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+TEST_F(Study, ADataFileThatChangedEndsTheStudy) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  lab.studies[0].reset();
+  {
+    std::ofstream out(lab.data(0), std::ios::app);
+    out << "1,1,A\n";
+  }
+  EXPECT_FALSE(lab.open(0).ok());
+  lab.write_rows(0);
+  EXPECT_FALSE(lab.open(0).ok()) << "lost is lost";
+  EXPECT_EQ(lab.work(0)->state, WorkState::kLost);
+}
+
+TEST_F(Study, KeysAreTheOwnersAloneAndNoFileHasThemAfterTheEnd) {
+  ASSERT_TRUE(lab.begin().ok());
+  const std::string path = lab.state(0) + "/study.key";
+  struct stat facts {};
+  ASSERT_EQ(::stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600U);
+  go("gram");
+  const StudyKeys keys = **KeyFile(path).load();
+  const std::vector<std::string> secrets = {std::string(keys.noise.view()), std::string(keys.data.view())};
+  lab.studies[0]->finish();
+  EXPECT_EQ(lab.work(0)->state, WorkState::kClosed);
+  EXPECT_FALSE(fs::exists(path));
+  for (const auto& entry : fs::recursive_directory_iterator(lab.configs[0].state)) {
+    if (!entry.is_regular_file()) continue;
+    for (const std::string& secret : secrets)
+      EXPECT_EQ(test::read_file(entry.path().string()).find(secret), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(Study, AStudyThatWasNeverAskedIsGivenBackAndAnAnsweredOneIsNot) {
+  ASSERT_TRUE(lab.begin().ok());
+  lab.studies[0]->finish();
+  EXPECT_TRUE(lab.work(0)->refunded);
+  lab.proposal.set_study(draw_study());
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  lab.studies[0]->finish();
+  EXPECT_FALSE(lab.work(0)->refunded);
+}
+
+TEST_F(Study, ItsTimeRunsOut) {
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 4);
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  std::this_thread::sleep_for(std::chrono::milliseconds(5100));
+  EXPECT_FALSE(lab.send(0, lab.ask("bound")).ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
+  EXPECT_FALSE(lab.open(0).ok());
+}
+
+// A copy of a whole site, ledger and all, that is asked something else: noise of its own, and the same for the same
+// ask.
+TEST_F(Study, AClonedSiteHasTheSameNoiseForTheSameAskAndOtherNoiseForAnother) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  lab.studies[0].reset();
+  test::TempDir clone;
+  const auto root = fs::path(lab.configs[0].ledger).parent_path();
+  fs::copy(root, clone.file("site"), fs::copy_options::recursive);
+  const auto answer = [&](const SiteConfig& config, std::int32_t along) {
+    const SiteConfig kept = lab.configs[0];
+    lab.configs[0] = config;
+    EXPECT_TRUE(lab.open(0).ok());
+    auto ask = lab.ask("bound");
+    ask.mutable_exceedance()->set_grid(0, 0.5 + 0.001 * along);
+    const auto expected = lab.expected(0, ask, StudyLab::kMu, lab.rows(0));
+    const auto values = integers(*lab.send(0, ask));
+    lab.studies[0].reset();
+    lab.configs[0] = kept;
+    return std::pair{values, expected.noise};
+  };
+  SiteConfig other = lab.configs[0];
+  other.ledger = clone.file("site/" + fs::path(other.ledger).filename().string());
+  other.state = clone.file("site/" + fs::path(other.state).filename().string());
+  test::TempDir third;
+  fs::copy(clone.file("site"), third.file("site"), fs::copy_options::recursive);
+  SiteConfig last = other;
+  last.ledger = third.file("site/" + fs::path(other.ledger).filename().string());
+  last.state = third.file("site/" + fs::path(other.state).filename().string());
+  const auto here = answer(lab.configs[0], 0);
+  const auto same = answer(other, 0);
+  const auto differs = answer(last, 1);
+  EXPECT_EQ(here.first, same.first);
+  for (std::size_t i = 0; i < here.second.size(); ++i) EXPECT_NE(here.second[i], differs.second[i]);
+}
+
+}  // namespace
+}  // namespace eigenveil::federation
