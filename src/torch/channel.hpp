@@ -17,6 +17,7 @@ enum class Ask : std::uint32_t {
   kOpenTrainee,  ///< module, marked module, loss module, temperature
   kEncode,       ///< tensor of rows; each is encoded by itself
   kGradient,     ///< parameters, tensors
+  kEnd,          ///< to a fork alone
 };
 
 struct Request {

@@ -47,9 +47,9 @@ class TorchEncoder {
 Result<std::unique_ptr<TorchEncoder>> torch_encoder(const ModuleFile& file, const std::string& method,
                                                     const Tensor& like, const ModuleLimits& limits);
 
-/// A TorchScript module whose parameters are trained, in a process of its own behind the same wall. Every gradient is
-/// computed by a fork that ends with it, so that no batch leaves a trace in buffers, constants, attributes or the state
-/// of a random generator; a graph that writes to such things is refused.
+/// A TorchScript module whose parameters are trained, in a process of its own behind the same wall. No batch leaves a
+/// trace in buffers, constants, attributes or the state of a random generator: graphs that write to such things are
+/// refused, and gradients of private batches are computed by forks that end soon.
 class TorchTrainee {
  public:
   virtual ~TorchTrainee() = default;

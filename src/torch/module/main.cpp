@@ -1,5 +1,5 @@
 // eigenveil-module: runs a TorchScript module for the program, behind a wall. It is started afresh for every use, takes
-// requests through one socket and numbers through one piece of memory, and computes each answer in a fork of its own.
+// requests through one socket and numbers through one piece of memory, and computes answers on private rows in forks.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/matmul.h>
@@ -88,39 +88,70 @@ Reply open_module(const Request& request, std::unique_ptr<Opened>& opened) {
   });
 }
 
-struct Fork {
-  pid_t process;
-  int replies;
+// A fork that answers requests, one at a time.
+class Worker {
+ public:
+  Worker(Opened& opened, Part part) {
+    int requests[2], replies[2];
+    if (pipe2(requests, O_CLOEXEC) != 0 || pipe2(replies, O_CLOEXEC) != 0) _exit(1);
+    process_ = fork();
+    if (process_ < 0) _exit(1);
+    if (process_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      close(requests[1]);
+      close(replies[0]);
+      answer_all(requests[0], replies[1], opened, part);
+    }
+    close(requests[0]);
+    close(replies[1]);
+    to_ = requests[1];
+    from_ = replies[0];
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    Request end{};
+    end.ask = Ask::kEnd;  // later forks hold this pipe too, so that closing it says nothing
+    send(end);
+    close(to_);
+    close(from_);
+    waitpid(process_, nullptr, 0);
+  }
+
+  void send(const Request& request) const {
+    if (write(to_, &request, sizeof request) != sizeof request) return;  // it is dead, which its reply will show
+  }
+
+  // Should the program go away first, this process ends, and its forks with it.
+  Reply reply() {
+    ++answered_;
+    pollfd both[2] = {{from_, POLLIN, 0}, {channel::kSocket, POLLIN, 0}};
+    while (poll(both, 2, -1) <= 0) {
+    }
+    if (both[0].revents == 0) _exit(1);
+    Reply reply{};
+    if (read(from_, &reply, sizeof reply) != sizeof reply) reply = reply_of(Outcome::kDied);
+    return reply;
+  }
+
+  int answered() const { return answered_; }
+
+ private:
+  [[noreturn]] static void answer_all(int requests, int replies, Opened& opened, Part part) {
+    for (Request request{}; read(requests, &request, sizeof request) == sizeof request && request.ask != Ask::kEnd;) {
+      const Memory memory(request.size);
+      Answer answer = memory.answer(request);
+      const Reply reply = guarded(answer, [&] { opened.work(request, memory.body(), part, answer); });
+      if (write(replies, &reply, sizeof reply) != sizeof reply) break;
+    }
+    _exit(0);
+  }
+
+  pid_t process_;
+  int to_ = -1;
+  int from_ = -1;
+  int answered_ = 0;
 };
-
-Fork start_fork(const Request& request, Opened& opened, Part part) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
-  const pid_t process = fork();
-  if (process < 0) _exit(1);
-  if (process > 0) {
-    close(ends[1]);
-    return {process, ends[0]};
-  }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const Memory memory(request.size);
-  Answer answer = memory.answer(request);
-  const Reply reply = guarded(answer, [&] { opened.work(request, memory.body(), part, answer); });
-  _exit(write(ends[1], &reply, sizeof reply) == sizeof reply ? 0 : 1);
-}
-
-// Waits for the fork to answer or die. Should the program go away first, this process ends, and its forks with it.
-Reply reply_from(const Fork& fork) {
-  pollfd both[2] = {{fork.replies, POLLIN, 0}, {channel::kSocket, POLLIN, 0}};
-  while (poll(both, 2, -1) <= 0) {
-  }
-  if (both[0].revents == 0) _exit(1);
-  Reply reply{};
-  if (read(fork.replies, &reply, sizeof reply) != sizeof reply) reply = reply_of(Outcome::kDied);
-  close(fork.replies);
-  waitpid(fork.process, nullptr, 0);
-  return reply;
-}
 
 // In this process, so that forks find everything in place: symbols, kernels, memory. On made-up rows, and on one
 // thread, since forks could not use others.
@@ -131,13 +162,16 @@ Reply rehearse(Request request, Opened& opened) {
   return guarded(answer, [&] { opened.work(request, memory.body(), {0, 1}, answer); });
 }
 
-Reply work(const Request& request, Opened& opened) {
-  const std::uint32_t forks = request.ask == Ask::kEncode ? request.threads : 1;
-  std::vector<Fork> started;
-  for (std::uint32_t i = 0; i < forks; ++i) started.push_back(start_fork(request, opened, {i, forks}));
+// Rows that are shared among fresh forks.
+Reply encode(const Request& request, Opened& opened) {
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (std::uint32_t i = 0; i < request.threads; ++i) {
+    workers.push_back(std::make_unique<Worker>(opened, Part{i, request.threads}));
+    workers.back()->send(request);
+  }
   Reply all = reply_of(Outcome::kDone);
-  for (const Fork& fork : started) {
-    const Reply one = reply_from(fork);
+  for (const auto& worker : workers) {
+    const Reply one = worker->reply();
     const std::uint64_t bytes = std::max(all.bytes, one.bytes);
     if (all.outcome == Outcome::kDone) all = one;
     all.bytes = bytes;
@@ -145,14 +179,27 @@ Reply work(const Request& request, Opened& opened) {
   return all;
 }
 
+// A batch for a fork that has seen few others: to start one costs as much as a small step.
+Reply gradient(const Request& request, Opened& opened, std::unique_ptr<Worker>& worker) {
+  constexpr int kBatches = 64;
+  if (worker && worker->answered() >= kBatches) worker.reset();
+  if (!worker) worker = std::make_unique<Worker>(opened, Part{0, 1});
+  worker->send(request);
+  const Reply reply = worker->reply();
+  if (reply.outcome != Outcome::kDone) worker.reset();
+  return reply;
+}
+
 void serve() {
   std::unique_ptr<Opened> opened;
+  std::unique_ptr<Worker> worker;
   for (Request request{}; read(channel::kSocket, &request, sizeof request) == sizeof request;) {
     const bool opens = request.ask == Ask::kOpenEncoder || request.ask == Ask::kOpenTrainee;
     if (!opens && !opened) return;
-    const Reply reply = opens             ? open_module(request, opened)
-                        : request.made_up ? rehearse(request, *opened)
-                                          : work(request, *opened);
+    const Reply reply = opens                         ? open_module(request, opened)
+                        : request.made_up != 0        ? rehearse(request, *opened)
+                        : request.ask == Ask::kEncode ? encode(request, *opened)
+                                                      : gradient(request, *opened, worker);
     if (write(channel::kSocket, &reply, sizeof reply) != sizeof reply) return;
   }
 }
@@ -173,6 +220,7 @@ void warm_up() {
 
 int main(int count, char** words) {
   if (count != 3 || std::string_view(words[1]) != EIGENVEIL_VERSION) return 2;
+  signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the thread that started it, whatever it is doing
   eigenveil::warm_up();
   if (const char* refused = eigenveil::lock_down(std::strtoull(words[2], nullptr, 10)); refused != nullptr) {

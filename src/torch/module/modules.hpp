@@ -37,7 +37,7 @@ struct Part {
   std::uint32_t forks;
 };
 
-/// What a process was opened for. `work` runs in a fork, which ends after it: nothing that it changes is left.
+/// What a process was opened for. On private rows `work` runs in a fork.
 class Opened {
  public:
   virtual ~Opened() = default;
