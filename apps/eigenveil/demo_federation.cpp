@@ -87,14 +87,14 @@ Status split_by_class(const std::string& folder) {
   return {};
 }
 
-const federation::Validity kDay{.until = 24 * 3600};
+const federation::Validity kMonth{.until = 31LL * 24 * 3600};
 
 // Each party makes its own key; here they all live in one folder.
 Status make_party(const std::string& folder, const std::string& name, federation::Role role) {
   const auto key = federation::make_request(folder + "/" + name, {name, role});
   if (!key) return key.error();
   std::ifstream in(folder + "/" + name + ".csr");
-  const auto party = federation::sign_request(folder + "/ca", {std::istreambuf_iterator<char>(in), {}}, role, kDay);
+  const auto party = federation::sign_request(folder + "/ca", {std::istreambuf_iterator<char>(in), {}}, role, kMonth);
   return party ? Status() : Status(party.error());
 }
 
@@ -128,7 +128,7 @@ Status prepare(const std::string& folder) {
   std::ofstream schema(folder + "/schema.toml");
   for (std::size_t i = 1; i <= kPixels; ++i)
     schema << fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = 0\nupper = 255\n", i);
-  EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", kDay));
+  EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", kMonth));
   EIGENVEIL_TRY(make_party(folder, "coordinator", federation::Role::kCoordinator));
   for (const std::string name : kNames) {
     EIGENVEIL_TRY(make_party(folder, name, federation::Role::kSite));

@@ -113,7 +113,7 @@ class FederationTest(AppTest):
                  f'coordinator_key = "{self.pins["coordinator"]}"',
                  f'data = "{name}.csv"', 'schema = "schema.toml"', 'missing = "error"', 'unlisted = "error"',
                  f"columns = {json.dumps(list(COLUMNS))}", f'ledger = "{name}.db"', 'dataset = "rows"',
-                 f'state = "state-{name}"', "[classes]", 'label = ["A", "B", "C"]',
+                 f'state = "state-{name}"', "[classes]", 'label = ["A", "B", "C"]', "a = { slices = 24 }",
                  "[tls]", *(f'{k} = "{v}"' for k, v in tls.items()),
                  "[peers]", *(f'{n} = "{self.pins[n]}"' for n in self.names), "[policy]",
                  *(f"{k} = {json.dumps(v)}" for k, v in policy.items())]

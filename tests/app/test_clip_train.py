@@ -152,13 +152,13 @@ class ClipTrain(TrainTest):
     def test_a_step_is_the_clipped_gradient_with_its_noise(self):
         self.script(Slope())
         for optimizer, expected in ("sgd", -0.1 * 0.5 * 8), ("adam", -0.1 * 8):
-            result = self.run_json(*self.command(epsilon=1e6, steps=8, rate=1, optimizer=optimizer))
+            result = self.run_json(*self.command(epsilon=1000, steps=8, rate=1, optimizer=optimizer))
             sigma = float(result["events"][0]["mechanism"].split("sigma=")[1])
             trained = torch.jit.load(self.path("trained.pt"))
             # 8 steps of 0.1 (0.5, 0.5, 0.5, 0.5), and noise of deviation 2 c sigma a step
-            allowed = 0.1 * 2 * sigma * 8**0.5 * 7 if optimizer == "sgd" else 0.05
+            allowed = 0.1 * 2 * sigma * 8**0.5 * 7 if optimizer == "sgd" else 0.3
             np.testing.assert_allclose(trained.w.detach().numpy(), expected, atol=allowed)
-            self.assertLess(allowed, 0.1)
+            self.assertLess(allowed, 0.75 * abs(expected))
             np.testing.assert_array_equal(trained.frozen.detach().numpy(), 1)
 
     def test_the_noise_is_that_of_twice_the_clip(self):
@@ -186,7 +186,8 @@ class ClipTrain(TrainTest):
         self.script(module)
         for loss in (None, Sharp()):
             args = [] if loss is None else ["--loss-module", self.script(loss, "loss.pt")]
-            self.run_json(*self.command(*args, epsilon=1e7, steps=1, rate=1))
+            result = self.run_json(*self.command(*args, epsilon=1000, steps=1, rate=1))
+            sigma = float(result["events"][0]["mechanism"].split("sigma=")[1])
             module.zero_grad()
             f, g = module(torch.from_numpy(self.images), torch.from_numpy(self.tokens))
             (modules.infonce(f, g, 0.1) if loss is None else loss(f, g)).backward()
@@ -194,7 +195,9 @@ class ClipTrain(TrainTest):
             gradient = gradient / max(1.0, float(gradient.norm()))
             after = torch.jit.load(self.path("trained.pt"))
             step = torch.cat([(a - b).flatten() for a, b in zip(module.parameters(), after.parameters())]) / 0.1
-            self.assertLess(float((step - gradient).norm()), 0.1)
+            # noise of deviation 2 c sigma an entry, and along the gradient itself
+            self.assertLess(float((step - gradient).norm()), 2 * sigma * (len(step)**0.5 + 7))
+            self.assertAlmostEqual(float(step @ gradient / gradient.norm()), float(gradient.norm()), delta=2 * sigma * 7)
             self.assertGreater(float(gradient.norm()), 0.5)
 
     def test_a_small_world(self):
@@ -524,6 +527,11 @@ class TorchScriptEncoders(AppTest):
         self.assertEqual(done.stdout, "")
         self.assertEqual(self.charged(), [])
 
+    def define(self, source, name):
+        """A module of that source, in a process of its own: all such modules have one class here."""
+        subprocess.run(["/usr/bin/python3", "-c", "import sys, torch; m = torch.jit.ScriptModule(); m.define(sys.argv[1]); m.save(sys.argv[2])",
+                        source, self.path(name)], check=True)
+
     def test_an_encoder_with_a_memory_is_refused(self):
         memory = torch.zeros(1, 1, 6, 6)
 
@@ -542,13 +550,9 @@ class TorchScriptEncoders(AppTest):
             ("old", "images = images + torch.empty(6)", "aten::empty"),
         ]:
             source = f"def forward(self, images: Tensor) -> Tensor:\n    {expression}\n    return images.flatten(1)\n"
-            module = torch.jit.ScriptModule()
-            module.define(source)
-            module.save(self.path(f"{name}.pt"))
+            self.define(source, f"{name}.pt")
             self.fit(f"{name}.pt", words)
-        huge = torch.jit.ScriptModule()
-        huge.define("def forward(self, images: Tensor) -> Tensor:\n    return torch.zeros(1, 2000000)\n")
-        huge.save(self.path("huge.pt"))
+        self.define("def forward(self, images: Tensor) -> Tensor:\n    return torch.zeros(1, 2000000)\n", "huge.pt")
         self.fit("huge.pt", "more than 1000000 numbers")
         self.assertFalse([f for f in self.files() if f.startswith("stolen")])
 
@@ -597,6 +601,7 @@ class WithoutTorch(AppTest):
         alone = self.folder / "bin"
         alone.mkdir()
         shutil.copy(PROGRAM, alone / "eigenveil")
+        self.write("m.pt", "no module")
         for args in (["clip", "train", "--module", "m.pt", "--data", "d.npz", "--sample-rate", 0.1, "--steps", 1, "--clip",
                       1], ["clip", "fit", "--images", "i.npy", "--captions", "c.txt", "--text-encoder",
                            "torchscript:m.pt"]):

@@ -60,7 +60,7 @@ class Account(AppTest):
     def test_budgets_beyond_what_is_proved_are_refused_by_every_command(self):
         np.save(self.path("d.npy"), np.eye(4))
         commands = (["account", "--event", "gaussian:mu=1"], ["ledger", "create", "x"], ["plan", "pca"],
-                    ["pca", "d.npy", "--row-bound", 1], ["covariance", "d.npy", "--row-bound", 1])
+                    ["pca", "d.npy", "--row-bound", 1, "--components", 1], ["covariance", "d.npy", "--row-bound", 1])
         for command in commands:
             for epsilon, delta, words in ((5000, 1e-6, "1e-6 and 1000"), (1e-7, 1e-6, "1e-6 and 1000"),
                                           ("inf", 1e-6, "1e-6 and 1000"), ("nan", 1e-6, "1e-6 and 1000"),

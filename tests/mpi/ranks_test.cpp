@@ -210,6 +210,7 @@ TEST_F(Ranks, ReadQuotedLineBreaksWhereverTheyAre) {
   }
   RowOptions rows;
   rows.data = dir_.write_file("t.csv", text);
+  rows.source.header = HeaderRule::kYes;
   rows.source.columns = {"a", "b"};
   rows.ranges = {"-10:10"};
   const Both both = hold(rows);
@@ -222,6 +223,7 @@ TEST_F(Ranks, TellTheRowOfABadFieldAndHoldNothing) {
   for (int i = 0; i < 1000; ++i) text += i == 899 ? "1,tall\n" : "1,2\n";
   RowOptions rows;
   rows.data = dir_.write_file("t.csv", text);
+  rows.source.header = HeaderRule::kYes;
   rows.ranges = {"-10:10"};
   Observer nobody;
   const auto opened = open_data(rows);
