@@ -715,6 +715,7 @@ TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
                   return std::optional(message);
                 }));
   const auto [code, text] = serve(script.port);
+  ASSERT_FALSE(script.heard.empty()) << text;
   EXPECT_EQ(code, 3) << text;
   EXPECT_THAT(text, HasSubstr("the coordinator asks beyond the plan"));
   ASSERT_TRUE(script.heard.back().has_refusal());
@@ -775,6 +776,7 @@ TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
   lab.proposal.set_version(7);
   Script script(lab, conversation([] { return std::nullopt; }));
   const auto [code, text] = serve(script.port);
+  ASSERT_FALSE(script.heard.empty()) << text;
   EXPECT_EQ(code, 3) << text;
   EXPECT_THAT(text, HasSubstr("it speaks version 7 of the protocol, this end version 2"));
   EXPECT_EQ(lab.charges(0), 0U);
