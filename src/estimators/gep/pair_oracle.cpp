@@ -103,7 +103,7 @@ Result<Answer> PairOracle::ask_product(const std::string& label, Which which, co
   const Lattice& from = lattice(which);
   const auto k = static_cast<std::size_t>(V.cols());
   const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
-  PrivateSum sum{PrivateSum::Layout::kPlain,      d_,        k,
+  PrivateSum sum{PrivateSum::Layout::kPlain,    d_,        k,
                  Sensitivity(moved * kUpwards), from.unit, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {

@@ -13,7 +13,8 @@ namespace {
 
 using Eigen::Index;
 
-constexpr std::size_t kFollowed = 8;  // replacements of a data set that are followed exactly: the farthest to first order
+constexpr std::size_t kFollowed =
+    8;  // replacements of a data set that are followed exactly: the farthest to first order
 constexpr std::uint64_t kSeed = 20240129;
 
 // The model with noise variance 1. Its law does not change under rotations of the columns without a spike, so rows
