@@ -116,7 +116,8 @@ class SandboxedTrainee final : public TorchTrainee {
     Body body;
     body.add(file_.bytes);
     body.add(*marked);
-    body.add(options.loss_module ? options.loss_module->bytes : std::string());
+    const std::string none;
+    body.add(options.loss_module ? options.loss_module->bytes : none);
     body.add(&options.temperature, sizeof options.temperature);
     const std::size_t capacity = (std::size_t{16} << 20) + 2 * file_.bytes.size();
     const auto answer = process_->ask({Ask::kOpenTrainee, body, capacity, RowsAre::kMadeUp});
