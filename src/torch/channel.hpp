@@ -54,7 +54,7 @@ class Body {
  public:
   void add(const void* data, std::size_t bytes) { pieces_.push_back({data, bytes}); }
   void add(const std::string& text) { add(text.data(), text.size()); }
-  void add(std::string&&) = delete;  // pieces are not copied: what is added must stay
+  void add(std::string&&) = delete;  // what is added must live until it is copied
   std::size_t size() const {
     std::size_t total = 0;
     for (const Piece& piece : pieces_) total += kAlignment + aligned(piece.bytes);

@@ -575,9 +575,7 @@ class TorchScriptEncoders(AppTest):
         self.run_program(*embed, "--image-encoder", where)
 
     def test_a_crafted_model_runs_nothing(self):
-        evil = torch.jit.ScriptModule()
-        evil.define("def forward(self, images: Tensor) -> Tensor:\n    torch.save(images, 'stolen.pt')\n    return images.flatten(1)\n")
-        evil.save(self.path("evil.pt"))
+        self.define("evil.pt", "    torch.save(images, 'stolen.pt')\n    return images.flatten(1)\n")
         self.run_json("clip", "fit", *self.pairs, "--image-encoder", "pixels", "--epsilon", 20, "--delta", "auto")
         model = dict(np.load(self.path("model.npz")))
         manifest = json.loads(bytes(model["manifest.json"]))
