@@ -155,10 +155,10 @@ class ClipTrain(TrainTest):
             result = self.run_json(*self.command(epsilon=1000, steps=8, rate=1, optimizer=optimizer))
             sigma = float(result["events"][0]["mechanism"].split("sigma=")[1])
             trained = torch.jit.load(self.path("trained.pt"))
-            # 8 steps of 0.1 (0.5, 0.5, 0.5, 0.5), and noise of deviation 2 c sigma a step
-            allowed = 0.1 * 2 * sigma * 8**0.5 * 7 if optimizer == "sgd" else 0.3
-            np.testing.assert_allclose(trained.w.detach().numpy(), expected, atol=allowed)
-            self.assertLess(allowed, 0.75 * abs(expected))
+            # 8 steps of 0.1 (0.5, 0.5, 0.5, 0.5), and noise of deviation 2 c sigma a step: 7 deviations of the mean of four
+            allowed = 0.1 * 2 * sigma * 8**0.5 * 7 / 2 if optimizer == "sgd" else 0.2
+            self.assertAlmostEqual(float(trained.w.mean()), expected, delta=allowed)
+            self.assertLess(allowed, 0.25)
             np.testing.assert_array_equal(trained.frozen.detach().numpy(), 1)
 
     def test_the_noise_is_that_of_twice_the_clip(self):
@@ -186,8 +186,7 @@ class ClipTrain(TrainTest):
         self.script(module)
         for loss in (None, Sharp()):
             args = [] if loss is None else ["--loss-module", self.script(loss, "loss.pt")]
-            result = self.run_json(*self.command(*args, epsilon=1000, steps=1, rate=1))
-            sigma = float(result["events"][0]["mechanism"].split("sigma=")[1])
+            self.run_json(*self.command(*args, epsilon=1000, steps=1, rate=1))
             module.zero_grad()
             f, g = module(torch.from_numpy(self.images), torch.from_numpy(self.tokens))
             (modules.infonce(f, g, 0.1) if loss is None else loss(f, g)).backward()
@@ -195,10 +194,9 @@ class ClipTrain(TrainTest):
             gradient = gradient / max(1.0, float(gradient.norm()))
             after = torch.jit.load(self.path("trained.pt"))
             step = torch.cat([(a - b).flatten() for a, b in zip(module.parameters(), after.parameters())]) / 0.1
-            # noise of deviation 2 c sigma an entry, and along the gradient itself
-            self.assertLess(float((step - gradient).norm()), 2 * sigma * (len(step)**0.5 + 7))
-            self.assertAlmostEqual(float(step @ gradient / gradient.norm()), float(gradient.norm()), delta=2 * sigma * 7)
-            self.assertGreater(float(gradient.norm()), 0.5)
+            # noise of deviation 0.05 in each of 30 numbers, to 1e-7; another gradient of this length is 1.4 away
+            self.assertLess(float((step - gradient).norm()), 0.5)
+            self.assertGreater(float(gradient.norm()), 0.9)
 
     def test_a_small_world(self):
         data, _ = shapes.world(300, True, 1)
@@ -527,10 +525,11 @@ class TorchScriptEncoders(AppTest):
         self.assertEqual(done.stdout, "")
         self.assertEqual(self.charged(), [])
 
-    def define(self, source, name):
-        """A module of that source, in a process of its own: all such modules have one class here."""
-        subprocess.run(["/usr/bin/python3", "-c", "import sys, torch; m = torch.jit.ScriptModule(); m.define(sys.argv[1]); m.save(sys.argv[2])",
-                        source, self.path(name)], check=True)
+    def define(self, name, body):
+        """A module from the text of its forward."""
+        module = type(name.split(".")[0], (torch.jit.ScriptModule,), {})()
+        module.define("def forward(self, images: Tensor) -> Tensor:\n" + body)
+        module.save(self.path(name))
 
     def test_an_encoder_with_a_memory_is_refused(self):
         memory = torch.zeros(1, 1, 6, 6)
@@ -549,10 +548,9 @@ class TorchScriptEncoders(AppTest):
             ("map", "images = images + torch.from_file('stolen.bin', shared=True, size=6)", "aten::from_file"),
             ("old", "images = images + torch.empty(6)", "aten::empty"),
         ]:
-            source = f"def forward(self, images: Tensor) -> Tensor:\n    {expression}\n    return images.flatten(1)\n"
-            self.define(source, f"{name}.pt")
+            self.define(f"{name}.pt", f"    {expression}\n    return images.flatten(1)\n")
             self.fit(f"{name}.pt", words)
-        self.define("def forward(self, images: Tensor) -> Tensor:\n    return torch.zeros(1, 2000000)\n", "huge.pt")
+        self.define("huge.pt", "    return torch.zeros(1, 2000000)\n")
         self.fit("huge.pt", "more than 1000000 numbers")
         self.assertFalse([f for f in self.files() if f.startswith("stolen")])
 
@@ -599,7 +597,7 @@ class WithoutTorch(AppTest):
         alone = self.folder / "bin"
         alone.mkdir()
         shutil.copy(PROGRAM, alone / "eigenveil")
-        self.write("m.pt", "no module")
+        self.write("m.pt", "some file")
         for args in (["clip", "train", "--module", "m.pt", "--data", "d.npz", "--sample-rate", 0.1, "--steps", 1, "--clip",
                       1], ["clip", "fit", "--images", "i.npy", "--captions", "c.txt", "--text-encoder",
                            "torchscript:m.pt"]):
