@@ -88,6 +88,14 @@ Result<std::string> choose(const std::string& path, hid_t file, const std::strin
   return names.front();
 }
 
+/// A link may lead out of the file, to rows that nobody named.
+bool lies_elsewhere(hid_t file, hid_t set) {
+  H5O_info_t own{};
+  H5O_info_t other{};
+  return H5Oget_info2(file, &own, H5O_INFO_BASIC) < 0 || H5Oget_info2(set, &other, H5O_INFO_BASIC) < 0 ||
+         own.fileno != other.fileno;
+}
+
 struct Opened {
   Handle file;
   Handle set;
@@ -209,6 +217,8 @@ Status open_set(const Recognised& from, const std::string& member, Opened& opene
   opened.set = Handle(H5Dopen2(opened.file.get(), chosen->c_str(), H5P_DEFAULT));
   if (!opened.set.valid())
     return bad_input(fmt::format("{}: there is no data set {} ({})", path, in_quotes(*chosen), reason()));
+  if (lies_elsewhere(opened.file.get(), opened.set.get()))
+    return bad_input(fmt::format("{}: is a link to another file; name that file itself", name));
 
   const Result<std::size_t> element = element_size(name, opened.set.get());
   if (!element.ok()) return element.error();

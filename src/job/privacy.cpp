@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -30,11 +31,23 @@ struct Payer {
   bool limited;
 };
 
-// The budgets that any of the files belongs to. A data set that was named gets the files first.
+// The budgets that any of the files belongs to. A data set that was named gets those files that no other has: one
+// budget is not left for another by naming that.
 Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& data, const std::string& named) {
   std::set<std::string> all;
   for (const std::string& path : data.paths()) {
-    const auto budgets = named.empty() ? ledger.budgets_of(path) : ledger.bind_file(named, path);
+    const auto budgets = ledger.budgets_of(path);
+    if (!budgets) return budgets.error();
+    all.insert(budgets->begin(), budgets->end());
+    if (!named.empty() && !budgets->empty() && std::count(budgets->begin(), budgets->end(), named) == 0)
+      return budget_refused(fmt::format(
+          "{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one that it belongs "
+          "to",
+          path, fmt::join(*budgets, ", "), named));
+  }
+  if (named.empty()) return all;
+  for (const std::string& path : data.paths()) {
+    const auto budgets = ledger.bind_file(named, path);
     if (!budgets) return budgets.error();
     all.insert(budgets->begin(), budgets->end());
   }
@@ -50,10 +63,6 @@ Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) 
   if (!budgets) return budgets.error();
   const std::string& named = privacy.dataset;
   if (budgets->count(named) > 0) return Payer{*std::move(ledger), named, true};
-  if (!named.empty() && !budgets->empty())
-    return budget_refused(fmt::format(
-        "This data belongs to {}, which has a budget, but '{}' has none: name one with a budget by --dataset",
-        fmt::join(*budgets, ", "), named));
   if (!named.empty()) return Payer{*std::move(ledger), named, false};
   if (budgets->size() > 1)
     return budget_refused(

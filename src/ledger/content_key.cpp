@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -41,27 +42,39 @@ Result<Checksum> hash_file(const std::string& path, std::string_view key) {
   return hash.finish();
 }
 
-Result<Checksum> hash_folder(const std::string& path, std::string_view key) {
+bool holds_rows(const std::filesystem::directory_entry& file) {
+  const std::string name = file.path().filename().string();
+  std::string ending = file.path().extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  std::error_code ignored;
+  return !name.starts_with('.') && !name.starts_with('_') && ending != ".png" && ending != ".jpg" &&
+         ending != ".jpeg" && file.file_size(ignored) > 0;
+}
+
+Result<ContentKeys> hash_folder(const std::string& path, std::string_view key) {
   std::error_code failed;
   std::vector<Checksum> members;
+  ContentKeys keys;
   for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     if (!entry->is_regular_file()) continue;
     const auto member = hash_file(entry->path().string(), key);
     if (!member) return member.error();
     members.push_back(*member);
+    if (holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(*member)});
   }
   if (failed) return cannot_hash(path, failed.message());
   std::sort(members.begin(), members.end());
   KeyedHash hash(key);
   hash.field("folder");
   for (const Checksum& member : members) hash.field(ledger::to_bytes(member));
-  return hash.finish();
+  keys.whole = ledger::to_hex(hash.finish());
+  return keys;
 }
 
 }  // namespace
 
-Result<std::string> content_key(const std::string& path, std::string_view key) {
+Result<ContentKeys> content_keys(const std::string& path, std::string_view key) {
   if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX)
     return internal_error("The key of a content hash has 16 to 64 bytes");
   std::error_code failed;
@@ -69,9 +82,16 @@ Result<std::string> content_key(const std::string& path, std::string_view key) {
   if (failed) return cannot_hash(path, failed.message());
   if (!std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status))
     return cannot_hash(path, "it is neither a file nor a folder");
-  const auto checksum = std::filesystem::is_directory(status) ? hash_folder(path, key) : hash_file(path, key);
+  if (std::filesystem::is_directory(status)) return hash_folder(path, key);
+  const auto checksum = hash_file(path, key);
   if (!checksum) return checksum.error();
-  return ledger::to_hex(*checksum);
+  return ContentKeys{ledger::to_hex(*checksum), {}};
+}
+
+Result<std::string> content_key(const std::string& path, std::string_view key) {
+  auto keys = content_keys(path, key);
+  if (!keys) return keys.error();
+  return std::move(keys->whole);
 }
 
 }  // namespace eigenveil

@@ -1,5 +1,6 @@
 // Which files belong to which data set.
 #include <filesystem>
+#include <set>
 
 #include "account.hpp"
 #include "eigenveil/ledger/content_key.hpp"
@@ -11,9 +12,14 @@ using ledger::Transaction;
 
 namespace {
 
-struct FileKeys {
+struct FileKey {
   std::string path;
   std::string content;
+};
+
+struct FileKeys {
+  std::vector<FileKey> own;      // the file; or the folder and its files
+  std::set<std::string> around;  // the folders that they lie in, links followed
 };
 
 // A key of its own per use: what a hash of one kind tells says nothing about the other.
@@ -22,27 +28,43 @@ std::string subkey(const ledger::Database& db, std::string_view use) {
 }
 
 Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
-  std::error_code failed;
-  const auto canonical = std::filesystem::canonical(path, failed);
-  if (failed) return bad_input(path + ": cannot be read (" + failed.message() + ")");
-  auto content = content_key(path, subkey(db, "content"));
+  const auto content = content_keys(path, subkey(db, "content"));
   if (!content) return content.error();
-  return FileKeys{ledger::to_hex(ledger::KeyedHash(subkey(db, "path")).field(canonical.string()).finish()),
-                  *std::move(content)};
+  const std::string path_key = subkey(db, "path");
+  const auto hash = [&](const std::filesystem::path& canonical) {
+    return ledger::to_hex(ledger::KeyedHash(path_key).field(canonical.string()).finish());
+  };
+  FileKeys keys;
+  const auto add = [&](const std::string& file, const std::string& held) -> Status {
+    std::error_code failed;
+    const auto canonical = std::filesystem::canonical(file, failed);
+    if (failed) return bad_input(file + ": cannot be read (" + failed.message() + ")");
+    keys.own.push_back({hash(canonical), held});
+    keys.around.insert(hash(canonical.parent_path()));
+    return {};
+  };
+  EIGENVEIL_TRY(add(path, content->whole));
+  for (const auto& part : content->parts) EIGENVEIL_TRY(add(part.path, part.content));
+  return keys;
 }
 
+// By the path or the content of the whole or of a part, or because a folder that it lies in belongs there.
 Result<std::vector<std::string>> owners_of(const ledger::Database& db, const FileKeys& keys) {
-  std::vector<std::string> names;
-  Statement row(
-      db,
-      "SELECT DISTINCT name FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT NULL AND "
-      "(path = ? OR content = ?) ORDER BY name",
-      keys.path, keys.content);
+  std::set<std::string> paths = keys.around;
+  std::set<std::string> contents;
+  for (const FileKey& key : keys.own) {
+    paths.insert(key.path);
+    contents.insert(key.content);
+  }
+  std::set<std::string> names;
+  Statement row(db,
+                "SELECT name, path, content FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT "
+                "NULL");
   for (;;) {
     const auto more = row.step();
     if (!more) return more.error();
-    if (!*more) return names;
-    names.push_back(row.text(0));
+    if (!*more) return std::vector<std::string>(names.begin(), names.end());
+    if (paths.count(row.text(1)) > 0 || contents.count(row.text(2)) > 0) names.insert(row.text(0));
   }
 }
 
@@ -55,9 +77,10 @@ Result<std::vector<std::string>> Ledger::bind_file(const std::string& dataset, c
   EIGENVEIL_TRY(transaction.begin());
   const auto account = ledger::load_account(*db_, dataset);
   if (!account) return account.error();
-  EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account->id,
-                          keys->path, keys->content)
-                    .finish());
+  for (const FileKey& key : keys->own)
+    EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account->id,
+                            key.path, key.content)
+                      .finish());
   auto owners = owners_of(*db_, *keys);
   EIGENVEIL_TRY(transaction.commit());
   return owners;

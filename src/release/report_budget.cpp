@@ -96,7 +96,7 @@ std::string check_section(const Model& model) {
   if (!is_private(model)) {
     page += "<p>The figures below hold for secret noise. They do not make this model private.</p>\n";
   }
-  const auto epsilon = html::number_at(manifest, "epsilon");
+  const auto epsilon = stated_epsilon(manifest);
   page +=
       fmt::format("<p>This command composes the answers listed above anew. {}</p>\n",
                   epsilon ? fmt::format("The epsilon that it prints must not be larger than {}.", html::exact(*epsilon))

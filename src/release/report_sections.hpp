@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "eigenveil/release/report.hpp"
@@ -14,5 +15,8 @@ std::string scree_section(const Model& model);
 std::string components_section(const Model& model, const ReportOptions& options);
 std::string use_section(const Model& model);
 std::string check_section(const Model& model);
+
+/// The epsilon that the guarantee states: what was certified, where a paper prescribed the noise.
+std::optional<double> stated_epsilon(const nlohmann::json& manifest);
 
 }  // namespace eigenveil

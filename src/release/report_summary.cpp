@@ -56,7 +56,13 @@ std::optional<std::size_t> features(const Model& model) {
   return std::nullopt;
 }
 
-std::string neighbours_in_words(const std::string& adjacency) {
+/// What the guarantee holds for: nothing beyond what the manifest's own words say.
+std::string neighbours_in_words(const nlohmann::json& manifest) {
+  const std::string adjacency = html::text_at(manifest, "adjacency").value_or("");
+  if (html::text_at(manifest, "guarantee_kind").value_or("strict") != "strict") {
+    return "This is a model-based guarantee: it holds only for rows that are independent draws of the model, and for "
+           "neighbours that replace one by an independent copy. For other rows or neighbours nothing is promised.";
+  }
   if (adjacency == "replace-one") {
     return "This holds between any two data sets of which one comes from the other by replacing one row; the number of "
            "rows is public.";
@@ -90,7 +96,7 @@ std::string data_in_words(const Model& model) {
 }
 
 std::string parameters(const Model& model) {
-  const auto epsilon = html::number_at(model.manifest, "epsilon");
+  const auto epsilon = stated_epsilon(model.manifest);
   const auto delta = html::number_at(model.manifest, "delta");
   return fmt::format("&epsilon;&nbsp;=&nbsp;{} and &delta;&nbsp;=&nbsp;{}",
                      epsilon ? html::exact(*epsilon) : "(not stated)", delta ? html::exact(*delta) : "(not stated)");
@@ -102,7 +108,8 @@ std::string summary(const Model& model) {
   std::string words = fmt::format("This page describes {} of {}", released_in_words(model), data_in_words(model));
   if (method) words += fmt::format(", computed by the method {}", html::name(*method));
   words += ". ";
-  const std::string adjacency = neighbours_in_words(html::text_at(manifest, "adjacency").value_or(""));
+  std::string adjacency = neighbours_in_words(manifest);
+  if (manifest.contains("federation")) adjacency += " The guarantee below names the condition.";
   const std::string accounting = accounting_in_words(html::text_at(manifest, "accounting").value_or(""));
   const Matrix* components = model.array("components");
   const bool singular = components == nullptr || components->rows() == 1;
@@ -149,6 +156,11 @@ void add_ledger(Facts& facts, const nlohmann::json& manifest) {
 
 }  // namespace
 
+std::optional<double> stated_epsilon(const nlohmann::json& manifest) {
+  const bool paper = html::text_at(manifest, "calibration") == "paper";
+  return html::number_at(manifest, paper ? "certified_epsilon" : "epsilon");
+}
+
 std::string summary_section(const Model& model) {
   std::string page =
       fmt::format("<header>\n<p class=\"eyebrow\">Eigenveil release report</p>\n<h1>{}</h1>\n</header>\n",
@@ -181,7 +193,7 @@ std::string facts_section(const Model& model) {
   if (const auto bound = html::number_at(manifest.value("options", nlohmann::json()), "row_bound")) {
     facts.emplace_back("Row bound", html::rounded(*bound));
   }
-  if (const auto epsilon = html::number_at(manifest, "epsilon")) facts.emplace_back("Epsilon", html::exact(*epsilon));
+  if (const auto epsilon = stated_epsilon(manifest)) facts.emplace_back("Epsilon", html::exact(*epsilon));
   if (const auto delta = html::number_at(manifest, "delta")) facts.emplace_back("Delta", html::exact(*delta));
   add_text(facts, "Adjacency", html::text_at(manifest, "adjacency"));
   add_text(facts, "Accounting", html::text_at(manifest, "accounting"));

@@ -72,6 +72,44 @@ class LedgerTest(AppTest):
         shutil.copytree(self.folder / "parts", self.folder / "moved")
         self.assertIn("'people'", self.release("moved").stdout)
 
+    def test_a_folder_belongs_where_any_of_its_files_does(self):
+        self.create("people", "--data", "d.npy")
+        self.release()
+        for name in ("linked", "copied"):
+            (self.folder / name).mkdir()
+        os.symlink(self.path("d.npy"), self.folder / "linked" / "1.npy")
+        shutil.copy(self.path("d.npy"), self.folder / "copied" / "1.npy")
+        self.rows(2, "copied/2.npy")
+        for name in ("linked", "copied"):
+            self.assertIn("'people'", self.release(name, expect=BUDGET).stderr)
+        self.assertEqual(len(self.charged()), 1)
+
+    def test_a_file_belongs_where_its_folder_does(self):
+        (self.folder / "parts").mkdir()
+        for i in range(2):
+            self.rows(i, f"parts/{i}.npy")
+        self.write("parts/_SUCCESS", "")
+        self.create("people", "--data", "parts")
+        self.release("parts")
+        shutil.copytree(self.folder / "parts", self.folder / "moved")
+        self.write("moved/.left-by-a-tool", "")
+        shutil.copy(self.path("parts/0.npy"), self.path("alone.npy"))
+        self.rows(7, "parts/2.npy")  # came later
+        for name in ("parts/0.npy", "parts/2.npy", "moved", "alone.npy"):
+            self.assertIn("'people'", self.release(name, expect=BUDGET).stderr)
+        (self.folder / "other").mkdir()
+        self.rows(8, "other/0.npy")
+        self.write("other/_SUCCESS", "")
+        self.assertIn(OUTSIDE, self.release("other").stdout)
+
+    def test_naming_another_data_set_does_not_leave_the_own_one(self):
+        self.create("people", "--data", "d.npy")
+        self.create("more")
+        self.release()
+        self.assertIn("people", self.release("d.npy", "--dataset", "more", expect=BUDGET).stderr)
+        self.assertIn("'people'", self.release(expect=BUDGET).stderr)
+        self.assertEqual(self.run_json("ledger", "show", "more")["reservations"], [])
+
     def test_a_release_outside_any_budget_says_so(self):
         for more in ([], ["--no-ledger"]):
             done = self.release("d.npy", "--report", "r.html", *more)

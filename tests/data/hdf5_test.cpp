@@ -48,6 +48,21 @@ class Hdf5 : public testing::Test {
   std::string path_ = dir_.file("t.h5");
 };
 
+TEST_F(Hdf5, LinksToOtherFilesAreNotFollowed) {
+  write_set(path_, "x", {20, 6}, counting(120));
+  const std::string linking = dir_.file("linking.h5");
+  write_set(linking, "long", {2000, 6}, counting(12000));
+  const hid_t file = H5Fopen(linking.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
+  ASSERT_GE(H5Lcreate_external(path_.c_str(), "x", file, "out", H5P_DEFAULT, H5P_DEFAULT), 0);
+  ASSERT_GE(H5Lcreate_soft("/long", file, "in", H5P_DEFAULT, H5P_DEFAULT), 0);
+  H5Fclose(file);
+  SourceOptions options;
+  options.member = "out";
+  expect_refusal(linking, {"a link to another file"}, options);
+  options.member = "in";
+  EXPECT_EQ(must_read(linking, options).values, counting(12000));
+}
+
 TEST_F(Hdf5, EveryNumericTypeIsRead) {
   int number = 0;
   for (hid_t type : {H5T_IEEE_F32LE, H5T_IEEE_F64BE, H5T_STD_I8LE, H5T_STD_I16BE, H5T_STD_I32LE, H5T_STD_I64BE,

@@ -92,6 +92,24 @@ TEST(Report, IsWellFormedAndSelfContained) {
   check_with_python(html_report(seeded), kWellFormed);
 }
 
+TEST(Report, PromisesNoMoreThanTheGuarantee) {
+  Model model = example_model();
+  EXPECT_THAT(html_report(model, {}), HasSubstr("This holds between any two data sets"));
+  model.manifest["guarantee_kind"] = "model";
+  EXPECT_THAT(html_report(model, {}), AllOf(HasSubstr("model-based guarantee"), HasSubstr("independent draws"),
+                                            Not(HasSubstr("This holds between any two data sets"))));
+}
+
+TEST(Report, StatesTheCertifiedEpsilonWhereAPaperPrescribedTheNoise) {
+  Model model = example_model();
+  model.manifest["epsilon"] = 1.0;
+  model.manifest["certified_epsilon"] = 1.75;
+  model.manifest["calibration"] = "paper";
+  EXPECT_THAT(html_report(model, {}),
+              AllOf(HasSubstr("&epsilon;&nbsp;=&nbsp;1.75"), Not(HasSubstr("&epsilon;&nbsp;=&nbsp;1 ")),
+                    HasSubstr("must not be larger than 1.75")));
+}
+
 TEST(Report, EscapesEveryTextOfTheModel) {
   const std::string evil = "</style><script>alert(1)</script><img src=x onerror='alert(2)'>\"&amp;";
   Model model = example_model();

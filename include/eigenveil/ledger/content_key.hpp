@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "eigenveil/base/result.hpp"
 
@@ -10,5 +11,17 @@ namespace eigenveil {
 /// The keyed hash (BLAKE2b) of a file's bytes, or of a folder: of the sorted hashes of all files in it, whatever their
 /// names. 64 hexadecimal digits. The key has 16 to 64 bytes; whoever lacks it cannot try out what a file holds.
 Result<std::string> content_key(const std::string& path, std::string_view key);
+
+/// The hash of the whole, and of each file of a folder that may hold rows of its own: what readers pass over (names
+/// that begin with a dot or an underscore), empty files and images, of which each is a single row, are not among them.
+struct ContentKeys {
+  struct Part {
+    std::string path;
+    std::string content;
+  };
+  std::string whole;
+  std::vector<Part> parts;  ///< none of a file
+};
+Result<ContentKeys> content_keys(const std::string& path, std::string_view key);
 
 }  // namespace eigenveil

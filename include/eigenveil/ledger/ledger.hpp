@@ -104,10 +104,11 @@ class Ledger {
   /// How many rows were checked against their checksums. (`open` and every transaction that charges do the same.)
   Result<std::int64_t> verify();
 
-  /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content.
-  /// Answers what `budgets_of` answers then.
+  /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content,
+  /// and those of each file in a folder. Answers what `budgets_of` answers then.
   Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
-  /// The data sets with a budget that the file belongs to, by its path or by what is in it.
+  /// The data sets with a budget that the file belongs to, by its path or by what is in it. A folder belongs where any
+  /// of its files does, and a file where its folder does.
   Result<std::vector<std::string>> budgets_of(const std::string& path);
   /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
   Result<std::string> content_key(const std::string& path) const;
