@@ -127,6 +127,9 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   StudyKeys keys = **std::move(kept);
   const auto data = content_key(config.data, keys.data.view());
   if (!data) return data.error();
+  // The file belongs to the data set that pays, from here on at the latest.
+  EIGENVEIL_TRY(ledger->check_owner(config.dataset, config.data));
+  if (const auto bound = ledger->bind_file(config.dataset, config.data); !bound) return bound.error();
   const WorkFacts facts = facts_of(proposed, keys, *data, *known);
   auto begun = ledger->begin_work(config.dataset, accepted->plan,
                                   fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,

@@ -39,11 +39,7 @@ Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& dat
     const auto budgets = ledger.budgets_of(path);
     if (!budgets) return budgets.error();
     all.insert(budgets->begin(), budgets->end());
-    if (!named.empty() && !budgets->empty() && std::count(budgets->begin(), budgets->end(), named) == 0)
-      return budget_refused(fmt::format(
-          "{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one that it belongs "
-          "to",
-          path, fmt::join(*budgets, ", "), named));
+    if (!named.empty()) EIGENVEIL_TRY(ledger.check_owner(named, path));
   }
   if (named.empty()) return all;
   for (const std::string& path : data.paths()) {

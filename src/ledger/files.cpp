@@ -1,4 +1,8 @@
 // Which files belong to which data set.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -104,6 +108,16 @@ Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
 
 Result<std::string> Ledger::content_key(const std::string& path) const {
   return eigenveil::content_key(path, subkey(*db_, "content"));
+}
+
+Status Ledger::check_owner(const std::string& dataset, const std::string& path) {
+  const auto budgets = budgets_of(path);
+  if (!budgets) return budgets.error();
+  if (budgets->empty() || std::count(budgets->begin(), budgets->end(), dataset) > 0) return {};
+  return budget_refused(
+      fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one that it "
+                  "belongs to",
+                  path, fmt::join(*budgets, ", "), dataset));
 }
 
 }  // namespace eigenveil

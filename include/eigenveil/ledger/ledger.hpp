@@ -107,6 +107,8 @@ class Ledger {
   /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content,
   /// and those of each file in a folder. Answers what `budgets_of` answers then.
   Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
+  /// Refuses a file that belongs to other budgets than that data set's: none is left for another by naming that.
+  Status check_owner(const std::string& dataset, const std::string& path);
   /// The data sets with a budget that the file belongs to, by its path or by what is in it. A folder belongs where any
   /// of its files does, and a file where its folder does.
   Result<std::vector<std::string>> budgets_of(const std::string& path);
