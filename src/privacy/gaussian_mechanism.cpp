@@ -109,7 +109,9 @@ Sensitivity::Sensitivity(double value) : value_(value) {
 
 Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, Mu mu) {
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
-  const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
+  // Beyond any range first: the quotient of two numbers that are none of them zero can be.
+  const double wanted = std::ceil(std::log2(kSmallestSigma / std::clamp(off, 0x1p-1000, 0x1p1000)));
+  const int shift = std::max(0, static_cast<int>(wanted));
   // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
   const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
   const double sigma_off = rounded_up(std::ldexp(off, shift - coarse));

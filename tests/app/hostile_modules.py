@@ -197,6 +197,64 @@ REFUSED = [(Average, "changes the module itself, by the operator aten::mul_"),
            (Misshapen, "forward gives embeddings of shapes")]
 
 
+class Box:
+    def __init__(self, value: int):
+        self.value = value
+
+
+class Address(nn.Module):
+    """Tells where in memory an object is, which depends on what was there before."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images.flatten(1) + len("{}".format(Box(1)))
+
+
+class Wakes(nn.Module):
+    """Has code that runs while it is loaded, before its graphs are looked at."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images.flatten(1)
+
+    @torch.jit.export
+    def __getstate__(self) -> bool:
+        return self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: bool):
+        torch.manual_seed(1)
+        self.training = state
+
+
+# What may be the buffer `kept` itself though no schema says so.
+SILENT_ALIASES = [
+    "self.kept.type_as(x)", "torch.dropout(self.kept, 0.5, bool(x[0, 0] == 77))", "torch.feature_dropout(self.kept, 0.5, bool(x[0, 0] == 77))",
+    "torch.alpha_dropout(self.kept, 0.5, bool(x[0, 0] == 77))", "self.kept.sum_to_size([x.size(0), 36])", "torch.atleast_2d(self.kept)"
+]
+# Operators that read or write where a number tells them to.
+TRUSTING = {
+    "aten::ctc_loss": "torch.ctc_loss(torch.zeros(1, 1, 4), torch.tensor([[int(x[0, 0])]]), [1], [1], 0, 0, False)",
+    "aten::searchsorted": "torch.searchsorted(x[0], x[0], sorter=torch.full([36], int(x[0, 0])))",
+    "aten::max_pool2d_with_indices_backward":
+        "torch.ops.aten.max_pool2d_with_indices_backward(torch.ones(1, 1, 1, 1), torch.ones(1, 1, 2, 2), [2, 2], [2, 2], [0, 0], [1, 1], False, "
+        "torch.full([1, 1, 1, 1], int(x[0, 0]))).flatten()",
+}
+
+
+def with_buffer(lines, path):
+    """An encoder of 36 pixels with a buffer `kept`, which gives out what `lines` leave in `out`."""
+
+    class Kept(torch.jit.ScriptModule):
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", torch.zeros(1, 36))
+
+    module = Kept()
+    body = "".join(f"    {line}\n" for line in ["x = images.flatten(1)", "out = x + 1", *lines, "return out"])
+    module.define(f"def forward(self, images: Tensor) -> Tensor:\n{body}")
+    module.save(path)
+
+
 def script(module, path):
     torch.jit.script(module).save(path)
 

@@ -554,6 +554,34 @@ class TorchScriptEncoders(AppTest):
         self.fit("huge.pt", "more than 1000000 numbers")
         self.assertFalse([f for f in self.files() if f.startswith("stolen")])
 
+    def test_an_alias_that_no_schema_tells_is_no_place_to_keep_rows(self):
+        for alias in hostile_modules.SILENT_ALIASES:
+            with self.subTest(alias):
+                hostile_modules.with_buffer([f"kept = {alias}", "if bool(x[0, 0] > 0.9):", "    kept.add_(1)", "out = out + kept.sum()"],
+                                            self.path("m.pt"))
+                self.fit("m.pt", "changes the module itself, by the operator aten::add_")
+
+    def test_an_encoder_that_could_read_or_write_any_memory_is_refused(self):
+        for operator, expression in hostile_modules.TRUSTING.items():
+            with self.subTest(operator):
+                hostile_modules.with_buffer([f"out = out + {expression}.sum()"], self.path("m.pt"))
+                self.fit("m.pt", f"uses the operator {operator}, ")
+        hostile_modules.script(hostile_modules.Address(), self.path("m.pt"))
+        self.fit("m.pt", "uses the operator aten::format on an object")
+
+    def test_nothing_runs_while_a_module_is_loaded(self):
+        hostile_modules.script(hostile_modules.Wakes(), self.path("m.pt"))
+        self.fit("m.pt", "has code that runs while it is loaded (__setstate__)")
+
+    def test_a_mode_that_a_row_sets_is_gone_with_it(self):
+        hostile_modules.with_buffer(["out = out + float(torch.is_grad_enabled())", "torch.ops.aten.set_grad_enabled(True)"], self.path("m.pt"))
+        module = ["--image-encoder", "torchscript:m.pt"]
+        self.run_json("clip", "fit", *self.pairs, *module, "--epsilon", 20, "--delta", "auto")
+        self.run_json("clip", "embed", "model.npz", "--images", "images.npy", *module, "--out", "f.npy")
+        np.save(self.path("images.npy"), np.load(self.path("images.npy"))[::-1])
+        self.run_json("clip", "embed", "model.npz", "--images", "images.npy", *module, "--out", "g.npy")
+        np.testing.assert_array_equal(np.load(self.path("f.npy")), np.load(self.path("g.npy"))[::-1])
+
     def test_a_model_tells_name_and_hash_of_an_encoder_and_never_a_path(self):
         (self.folder / "private place").mkdir()
         shutil.move(self.path("halves.pt"), self.path("private place/halves.pt"))

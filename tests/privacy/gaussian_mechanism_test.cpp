@@ -32,6 +32,14 @@ TEST(GaussianMechanism, NoiseIsNeverBelowSensitivityOverMu) {
     }
 }
 
+TEST(GaussianMechanism, NoQuotientIsSmallEnoughForNoNoise) {
+  for (const double s : {5e-324, 1e-310, 1e-300, 1e-30, 1.7e308})
+    for (const double mu : {0x1p60, 1.0, 0x1p-100}) {
+      const auto noise = GaussianMechanism::noise_for(Sensitivity(s), mu);
+      EXPECT_FALSE(noise.ok() && !(noise->deviation() >= s / mu && noise->sigma_off > 0)) << s << " " << mu;
+    }
+}
+
 TEST(GaussianMechanism, RefusesNoiseItCannotDraw) {
   EXPECT_FALSE(GaussianMechanism::noise_for(Sensitivity(0x1p40), 1e-12).ok());
   for (const double bad : {0.0, -1.0, std::nan(""), kInfinity, -kInfinity})

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <torch/script.h>
 
+#include "fixed.hpp"
 #include "graph_check.hpp"
 #include "modules.hpp"
 
@@ -11,18 +12,20 @@ using torch::jit::Module;
 
 class Encoder final : public Opened {
  public:
-  Encoder(Module module, std::string method) : module_(std::move(module)), method_(std::move(method)) {}
+  Encoder(Module module, std::string method)
+      : module_(std::move(module)), method_(std::move(method)), constants_(module_.get_method(method_)) {}
 
   // Row by row, on one thread, with the random stream begun anew: a function of the row alone.
   void work(const channel::Request& request, channel::Pieces pieces, Part part, Answer& answer) override {
-    const c10::InferenceMode no_gradients;
     std::string name;
     const at::Tensor rows = tensor_of(pieces, name);
     const auto features = static_cast<std::size_t>(request.number);
     for (std::int64_t i = part.fork; i < rows.size(0); i += part.forks) {
+      const c10::InferenceMode no_gradients;  // for each row: a module may ask for it and change it
       at::manual_seed(1);
       const at::Tensor row = rows.narrow(0, i, 1).clone();
       const at::Tensor out = module_.get_method(method_)({row}).toTensor().to(at::kDouble).contiguous();
+      constants_.check();
       if (out.dim() != 2 || out.size(0) != 1 || out.size(1) == 0)
         throw std::runtime_error(fmt::format("{} gives a tensor of shape {} for one row; expected 1 x features",
                                              method_, fmt::join(out.sizes(), " x ")));
@@ -40,6 +43,7 @@ class Encoder final : public Opened {
  private:
   Module module_;
   std::string method_;
+  FixedConstants constants_;
 };
 
 }  // namespace

@@ -6,24 +6,24 @@
 #include <torch/csrc/jit/passes/lower_tuples.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "operators.hpp"
 
 namespace eigenveil {
+
+void for_each_node(torch::jit::Block* block, const std::function<void(torch::jit::Node*)>& visit) {
+  for (torch::jit::Node* node : block->nodes()) {
+    visit(node);
+    for (torch::jit::Block* inner : node->blocks()) for_each_node(inner, visit);
+  }
+}
+
 namespace {
 
 using torch::jit::Block;
 using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
-
-void for_each_node(Block* block, const std::function<void(Node*)>& visit) {
-  for (Node* node : block->nodes()) {
-    visit(node);
-    for (Block* inner : node->blocks()) for_each_node(inner, visit);
-  }
-}
 
 bool calls(const std::shared_ptr<Graph>& graph) {
   bool found = false;
@@ -64,6 +64,46 @@ void make_constants_inputs(Graph& graph) {
   }
 }
 
+// Operators that may return their input itself or a view of it though their schemas do not say so: as `alias`, or as an
+// element of the list that they take, they are watched.
+void show_aliases(Graph& graph) {
+  std::vector<Node*> silent;
+  for_each_node(graph.block(), [&](Node* node) {
+    if (may_return_input(node->kind().toQualString()) && node->outputs().size() == 1 && !node->inputs().empty() &&
+        node->output()->type()->isSubtypeOf(*c10::TensorType::get()))
+      silent.push_back(node);
+  });
+  for (Node* node : silent) {
+    for (Value* input : node->inputs().vec()) {
+      const torch::jit::WithInsertPoint here(node);
+      Value* same = nullptr;
+      if (input->type()->isSubtypeOf(*c10::TensorType::get()))
+        same = graph.insert(c10::Symbol::fromQualString("aten::alias"), {input});
+      else if (input->type()->isSubtypeOf(*c10::ListType::ofTensors()))
+        same = graph.insert(c10::aten::__getitem__, {input, 0});
+      if (same == nullptr) continue;
+      node->output()->replaceAllUsesWith(same);
+      break;
+    }
+    if (!node->hasUses()) node->destroy();
+  }
+}
+
+// Text made of an object tells where in memory it is, which tells what was there before.
+bool tells_addresses(const Node* node) {
+  const auto kind = node->kind();
+  if (kind != c10::aten::format && kind != c10::aten::str && kind != c10::aten::percentFormat) return false;
+  const std::function<bool(const c10::TypePtr&)> plain = [&](const c10::TypePtr& type) {
+    constexpr c10::TypeKind kPlain[] = {c10::TypeKind::IntType,    c10::TypeKind::FloatType,  c10::TypeKind::BoolType,
+                                        c10::TypeKind::StringType, c10::TypeKind::NoneType,   c10::TypeKind::NumberType,
+                                        c10::TypeKind::TensorType, c10::TypeKind::ComplexType};
+    if (std::find(std::begin(kPlain), std::end(kPlain), type->kind()) != std::end(kPlain)) return true;
+    const auto inner = type->containedTypes();
+    return type->kind() != c10::TypeKind::ClassType && !inner.empty() && std::all_of(inner.begin(), inner.end(), plain);
+  };
+  return !std::all_of(node->inputs().begin(), node->inputs().end(), [&](const Value* v) { return plain(v->type()); });
+}
+
 bool is_made_here(const Value* object) { return object->node()->kind() == c10::prim::CreateObject; }
 
 // Why an operator is not on the list, if it is one that people meet.
@@ -87,6 +127,8 @@ std::string impure_operator(const torch::jit::Method& method) {
   const auto graph = whole_graph(method);
   for_each_node(graph->block(), [&](Node* node) {
     const std::string name = node->kind().toQualString();
+    if (found.empty() && tells_addresses(node))
+      found = fmt::format("calling {} uses the operator {} on an object, which tells addresses", method.name(), name);
     if (found.empty() && !is_pure_operator(name))
       found = fmt::format("calling {} uses the operator {}, which {}", method.name(), name, reason(name));
   });
@@ -97,6 +139,7 @@ std::string lasting_write(const torch::jit::Method& method) {
   const auto graph = whole_graph(method);
   const std::size_t own_inputs = graph->inputs().size();
   make_constants_inputs(*graph);
+  show_aliases(*graph);
   torch::jit::LowerSimpleTuples(graph);
   torch::jit::ValueSet lasting{graph->inputs()[0]};  // the module itself
   for (std::size_t i = own_inputs; i < graph->inputs().size(); ++i) lasting.insert(graph->inputs()[i]);

@@ -2,9 +2,13 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include <functional>
 #include <string>
 
 namespace eigenveil {
+
+/// Those of inner blocks too.
+void for_each_node(torch::jit::Block* block, const std::function<void(torch::jit::Node*)>& visit);
 
 /// Refuses a method that calls anything but pure operators, submodules and functions in words; everything it calls is
 /// looked into. Empty: fine.

@@ -1,3 +1,4 @@
+#include <caffe2/serialize/inline_container.h>
 #include <torch/script.h>
 
 #include <sstream>
@@ -12,10 +13,31 @@ void Answer::add(const void* data, std::size_t count) {
   bytes += count;
 }
 
+namespace {
+
+// Code that would run while the file is loaded, before its graphs can be looked at, and classes made elsewhere.
+void check_nothing_runs(const std::string& bytes) {
+  std::istringstream file(bytes);
+  caffe2::serialize::PyTorchStreamReader reader(&file);
+  for (const std::string& name : reader.getAllRecords()) {
+    if (!name.ends_with(".py") && !name.ends_with(".pkl")) continue;
+    const auto [data, size] = reader.getRecord(name);
+    const std::string_view text(static_cast<const char*>(data.get()), size);
+    for (const char* word : {"__setstate__", "torch.classes."})
+      if (text.find(word) != std::string_view::npos)
+        throw Refusal(std::string("has code that runs while it is loaded (") + word + "); save it without");
+  }
+}
+
+}  // namespace
+
 torch::jit::Module load_module(const channel::Pieces::Piece& bytes) {
   std::istringstream file(bytes.text());
   try {
+    check_nothing_runs(file.str());
     return torch::jit::load(file);
+  } catch (const Refusal&) {
+    throw;
   } catch (const c10::Error& error) {
     throw Refusal("is no TorchScript module; write it with torch.jit.save (" +
                   std::string(error.what_without_backtrace()).substr(0, 120) + ")");

@@ -10,7 +10,8 @@ namespace {
 
 // Not here, and why: empty, new_empty, resize (memory that earlier rows wrote), set, as_strided (storage of others),
 // save, from_file, load (files), backward, grad, retain_grad (state in parameters), manual_seed, seed (state of the
-// process), quantized and custom operators (their schemas say nothing).
+// process), quantized and custom operators (their schemas say nothing), and what reads or writes where a number among
+// its inputs tells it to without looking whether that is within: ctc_loss, searchsorted (its sorter), *_backward.
 constexpr const char* kAten = R"(
 abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr affine_grid_generator all allclose alpha_dropout amax
 amin aminmax angle any arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan
@@ -18,7 +19,7 @@ atan2 atanh atleast_1d atleast_2d atleast_3d baddbmm batch_norm bernoulli biline
 binary_cross_entropy_with_logits bincount block_diag bmm broadcast_tensors broadcast_to bucketize cartesian_prod cat cauchy
 cdist ceil celu chain_matmul channel_shuffle chunk clamp clamp_max clamp_min clip clone col2im column_stack combinations
 concat constant_pad_nd contiguous copy copysign corrcoef cos cosh cosine_embedding_loss cosine_similarity count_nonzero cov
-cross cross_entropy_loss ctc_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad det detach diag diag_embed
+cross cross_entropy_loss cummax cummin cumprod cumsum cumulative_trapezoid deg2rad det detach diag diag_embed
 diagflat diagonal diff digamma dim dist div divide dot dropout dsplit dstack einsum elu embedding embedding_bag
 embedding_renorm eq equal erf erfc erfinv exp exp2 expand expand_as expm1 exponential eye feature_alpha_dropout
 feature_dropout fill fill_diagonal flatten flip fliplr flipud float_power floor floor_divide fmax fmin fmod frac
@@ -36,7 +37,7 @@ nonzero_numpy norm normal not_equal nuclear_norm numel one_hot ones ones_like ou
 pixel_shuffle pixel_unshuffle poisson poisson_nll_loss polar polygamma positive pow prelu prod quantile rad2deg rand
 rand_like randint randint_like randn randn_like random randperm ravel real reciprocal relu relu6 remainder renorm repeat
 repeat_interleave reshape reshape_as rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell roll rot90 round rrelu rsqrt rsub
-scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_scatter selu sgn sigmoid sign signbit silu sin
+scalar_tensor scatter scatter_add scatter_reduce select select_scatter selu sgn sigmoid sign signbit silu sin
 sinc sinh size slice slice_scatter smooth_l1_loss soft_margin_loss softmax softplus softshrink sort split split_with_sizes
 sqrt square squeeze stack std std_mean storage_offset stride sub subtract sum sum_to_size swapaxes swapdims t take
 take_along_dim tan tanh tensor tensor_split tensordot threshold tile to topk trace transpose trapezoid trapz
@@ -69,8 +70,15 @@ std::set<std::string, std::less<>> words(const char* text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
+// Of these families, but they trust indices and pivots that are given to them.
+bool is_trusting(std::string_view name) {
+  return name.ends_with("_backward") || name == "linalg_ldl_solve" || name == "linalg_lu_solve" ||
+         name.ends_with("_overrideable");
+}
+
 bool is_pure_aten(std::string_view name) {
   static const auto known = words(kAten);
+  if (is_trusting(name)) return false;
   if (known.contains(name)) return true;
   if (name.ends_with('_') && !name.ends_with("__")) return is_pure_aten(name.substr(0, name.size() - 1));
   return std::any_of(std::begin(kAtenFamilies), std::end(kAtenFamilies),
@@ -84,6 +92,15 @@ bool is_pure_operator(std::string_view name) {
   static const auto prim = words(kPrim);
   if (name.starts_with(kAtenSpace)) return is_pure_aten(name.substr(kAtenSpace.size()));
   return name.starts_with(kPrimSpace) && prim.contains(name.substr(kPrimSpace.size()));
+}
+
+bool may_return_input(std::string_view name) {
+  static const auto known = words(R"(
+aten::alpha_dropout aten::atleast_1d aten::atleast_2d aten::atleast_3d aten::cartesian_prod aten::chain_matmul
+aten::channel_shuffle aten::dropout aten::einsum aten::feature_alpha_dropout aten::feature_dropout aten::pad
+aten::pixel_shuffle aten::pixel_unshuffle aten::sum_to_size aten::type_as
+)");
+  return known.contains(name);
 }
 
 }  // namespace eigenveil

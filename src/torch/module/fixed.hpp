@@ -1,0 +1,29 @@
+#pragma once
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <vector>
+
+namespace eigenveil {
+
+/// The tensors that a frozen method keeps from call to call, in memory that the kernel lets nobody write from then on:
+/// whatever the graph check took an alias for, a write to them ends the process.
+class FixedConstants {
+ public:
+  explicit FixedConstants(const torch::jit::Method& method);
+  /// Throws if a call has left one of them with another shape, type or place.
+  void check() const;
+
+ private:
+  struct Kept {
+    at::Tensor tensor;
+    std::vector<std::int64_t> sizes, strides;
+    std::int64_t offset;
+    const void* data;
+    c10::ScalarType type;
+    bool wants_gradient;
+  };
+  std::vector<Kept> kept_;
+};
+
+}  // namespace eigenveil
