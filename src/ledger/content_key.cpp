@@ -41,27 +41,30 @@ Result<Checksum> hash_file(const std::string& path, std::string_view key) {
   return hash.finish();
 }
 
-Result<Checksum> hash_folder(const std::string& path, std::string_view key) {
+enum class Names { kIgnored, kHashed };
+
+Result<Checksum> hash_folder(const std::string& path, std::string_view key, Names names) {
   std::error_code failed;
-  std::vector<Checksum> members;
+  std::vector<std::pair<std::string, Checksum>> members;
   for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     if (!entry->is_regular_file()) continue;
     const auto member = hash_file(entry->path().string(), key);
     if (!member) return member.error();
-    members.push_back(*member);
+    members.emplace_back(names == Names::kHashed ? entry->path().lexically_relative(path).string() : "", *member);
   }
   if (failed) return cannot_hash(path, failed.message());
   std::sort(members.begin(), members.end());
   KeyedHash hash(key);
-  hash.field("folder");
-  for (const Checksum& member : members) hash.field(ledger::to_bytes(member));
+  hash.field(names == Names::kHashed ? "named folder" : "folder");
+  for (const auto& [name, member] : members) {
+    if (names == Names::kHashed) hash.field(name);
+    hash.field(ledger::to_bytes(member));
+  }
   return hash.finish();
 }
 
-}  // namespace
-
-Result<std::string> content_key(const std::string& path, std::string_view key) {
+Result<std::string> key_of(const std::string& path, std::string_view key, Names names) {
   if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX)
     return internal_error("The key of a content hash has 16 to 64 bytes");
   std::error_code failed;
@@ -69,9 +72,19 @@ Result<std::string> content_key(const std::string& path, std::string_view key) {
   if (failed) return cannot_hash(path, failed.message());
   if (!std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status))
     return cannot_hash(path, "it is neither a file nor a folder");
-  const auto checksum = std::filesystem::is_directory(status) ? hash_folder(path, key) : hash_file(path, key);
+  const auto checksum = std::filesystem::is_directory(status) ? hash_folder(path, key, names) : hash_file(path, key);
   if (!checksum) return checksum.error();
   return ledger::to_hex(*checksum);
+}
+
+}  // namespace
+
+Result<std::string> content_key(const std::string& path, std::string_view key) {
+  return key_of(path, key, Names::kIgnored);
+}
+
+Result<std::string> named_content_key(const std::string& path, std::string_view key) {
+  return key_of(path, key, Names::kHashed);
 }
 
 }  // namespace eigenveil

@@ -11,4 +11,8 @@ namespace eigenveil {
 /// names. 64 hexadecimal digits. The key has 16 to 64 bytes; whoever lacks it cannot try out what a file holds.
 Result<std::string> content_key(const std::string& path, std::string_view key);
 
+/// The same for what must stay as it is, rows and all: of a folder, the names of its files count too, since names
+/// decide which of them are read.
+Result<std::string> named_content_key(const std::string& path, std::string_view key);
+
 }  // namespace eigenveil
