@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
@@ -129,18 +130,27 @@ Status check_ask(const wire::v2::PlannedAsk& ask, const Proposal& proposal, std:
   return {};
 }
 
-// What one row can change, over the noise of all answers to one question: those of its event, and every spare round.
-Status check_noise(const PrivacyPlan& plan, std::uint64_t spares, double least) {
-  for (std::size_t i = 0; i < plan.events.size(); ++i) {
-    const PrivacyEvent& event = plan.events[i];
-    const double mu = std::get<GaussianEvent>(event.mechanism).mu;
-    const bool spare = spares > 0 && i + 1 == plan.events.size();  // the spare rounds themselves
-    const double answers = static_cast<double>(event.count) + (spare ? 0 : static_cast<double>(spares));
-    if (const double noise = 1 / (mu * std::sqrt(answers)); !(noise >= least))
+// What one row can change, over the noise of all answers to questions of one kind, whatever they are called: any two of
+// them may be the same question. Every spare round may be one more.
+Status check_noise(const Proposal& proposal, double least) {
+  struct Asked {
+    double squares = 0;  // of the mu of all answers
+    double largest = 0;
+  };
+  std::map<Kind, Asked> kinds;
+  for (const auto& ask : proposal.plan()) {
+    Asked& asked = kinds[ask.kind()];
+    asked.squares += ask.count() * ask.mu() * ask.mu();
+    asked.largest = std::max(asked.largest, ask.mu());
+  }
+  for (const auto& [kind, asked] : kinds) {
+    if (moves_rows(kind)) continue;
+    const double mu = std::sqrt(asked.squares + proposal.spares() * asked.largest * asked.largest);
+    if (const double noise = 1 / mu; !(noise >= least))
       return budget_refused(
-          fmt::format("the noise of {}, all its answers together, would be {:.3g} times what one row can change, below "
+          fmt::format("the noise of all answers to '{}' together would be {:.3g} times what one row can change, below "
                       "this site's floor of {:g}",
-                      quote(event.label), noise, least));
+                      name(kind), noise, least));
   }
   return {};
 }
@@ -155,19 +165,24 @@ Result<PrivacyPlan> check_plan(const Proposal& proposal, std::uint32_t features,
   EIGENVEIL_TRY(check_size("asks and spare rounds", asks, config.limits.asks));
   auto plan = charged_plan(proposal);
   if (!plan) return plan.error();
-  EIGENVEIL_TRY(check_noise(*plan, proposal.spares(), config.policy.least_noise));
+  EIGENVEIL_TRY(check_noise(proposal, config.policy.least_noise));
   return plan;
 }
 
-// The certified epsilon of a plan whose noise is `factor` times less.
-Result<double> epsilon_with(const PrivacyPlan& plan, double factor, Delta delta, Accounting accounting) {
-  std::vector<PrivacyEvent> events = plan.events;
-  for (PrivacyEvent& event : events) {
+// A plan whose noise is `factor` times less.
+Result<PrivacyPlan> with_less_noise(PrivacyPlan plan, double factor) {
+  for (PrivacyEvent& event : plan.events) {
     const auto mu = Mu::of(std::get<GaussianEvent>(event.mechanism).mu * factor);
     if (!mu) return mu.error();
     event.mechanism = GaussianEvent{*mu};
   }
-  return epsilon_of(events, delta, accounting);
+  return plan;
+}
+
+Result<double> epsilon_with(const PrivacyPlan& plan, double factor, Delta delta, Accounting accounting) {
+  const auto changed = with_less_noise(plan, factor);
+  if (!changed) return changed.error();
+  return epsilon_of(changed->events, delta, accounting);
 }
 
 Status check_most(const char* what, double epsilon, double most) {
@@ -190,7 +205,8 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
   const double m = proposal.sites_per_person();
   const bool secure = proposal.aggregation() == Proposal::SECURE;
   const auto of_row = epsilon_with(accepted.plan, 1, *delta, accounting);
-  const auto of_person = epsilon_with(accepted.plan, secure ? m : std::sqrt(m), *delta, accounting);
+  const double of_one = secure ? m : std::sqrt(m);
+  const auto of_person = epsilon_with(accepted.plan, of_one, *delta, accounting);
   const auto alone = epsilon_with(accepted.plan, std::sqrt(static_cast<double>(proposal.shares())), *delta, accounting);
   for (const auto* epsilon : {&of_row, &of_person, &alone})
     if (!*epsilon) return epsilon->error();
@@ -200,6 +216,9 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
   EIGENVEIL_TRY(check_most("the epsilon that it claims", proposal.epsilon(), policy.most_epsilon));
   EIGENVEIL_TRY(check_most("its epsilon", *of_person, policy.most_epsilon));
   EIGENVEIL_TRY(check_most("its epsilon if all other sites join against this one", *alone, policy.most_epsilon_alone));
+  auto charged = with_less_noise(std::move(accepted.plan), of_one);
+  if (!charged) return charged.error();
+  accepted.plan = *std::move(charged);  // what is shown is what is charged
   accepted.epsilon = *of_person;
   accepted.epsilon_alone = *alone;
   return {};

@@ -89,6 +89,7 @@ class Connection {
   }
 
   std::optional<End> consider(const wire::v2::SignedProposal& message) {
+    const auto asked = Clock::now();
     const auto proposed = Proposed::read(message, config_);
     if (!proposed) return refuse(proposed.error(), true);
     if (!study_ || study_->study() != proposed->proposal.study()) {
@@ -96,6 +97,7 @@ class Connection {
       if (const auto fits = check_proposal(proposed->proposal, config_, now()); !fits)
         return refuse(fits.error(), true);
       auto opened = SiteStudy::open(config_, *proposed, options_.approve, observer_);
+      wait_for_quantum(asked);  // rows were read
       if (!opened) return refuse(opened.error(), false);
       study_ = *std::move(opened);
       options_.say(fmt::format("Study {} ({}): accepted and charged to '{}'.", study_text(study_->study()),
@@ -115,8 +117,8 @@ class Connection {
     const std::size_t before = study_->answers();
     observer_.step("answering");
     const auto stored = study_->answer(ask);
-    if (!stored) return refuse(stored.error(), true);
     wait_for_quantum(asked);
+    if (!stored) return refuse(stored.error(), true);
     wire::v2::FromSite message;
     *message.mutable_answer() = stored->answer;
     // Goes out with the first part, if there is one.
@@ -168,6 +170,7 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
   std::unique_ptr<SiteStudy> study;
   std::string said;
   auto last_contact = Clock::now();
+  erase_ended_keys(config);
   for (;;) {
     channel->GetState(true);
     // gRPC itself dials again and again, with pauses that grow to two seconds.
@@ -194,6 +197,7 @@ Status serve(const SiteConfig& config, const ServeOptions& options, Observer& ob
       }
       if (end == Connection::End::kFinished && options.once) return {};
       if (end == Connection::End::kLost && study) options.say("The connection was lost; dialling again.");
+      erase_ended_keys(config);
       last_contact = Clock::now();
       said.clear();
       std::this_thread::sleep_for(std::chrono::milliseconds(end == Connection::End::kLost ? 100 : 1000));

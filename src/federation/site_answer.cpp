@@ -8,6 +8,7 @@
 #include "eigenveil/federation/noise.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/site_study.hpp"
+#include "eigenveil/job/rows.hpp"
 #include "eigenveil/privacy/noisy_histogram.hpp"
 #include "eigenveil/wire/convert.hpp"
 
@@ -40,7 +41,9 @@ Status SiteStudy::check_ask(const wire::v2::Ask& ask) const {
   if (ask.prev() != chain_->head())
     return bad_input("the coordinator asked this site other things before than it says now");
   if (ask.label().size() > config_.limits.label) return bad_input("the coordinator's label is too long");
-  if (bytes_for(ask, rows_->columns(), std::max(1, config_.threads)) > static_cast<double>(config_.memory / 2))
+  RunOptions run;
+  run.threads = config_.threads;
+  if (bytes_for(ask, rows_->columns(), thread_count(run)) > static_cast<double>(config_.memory / 2))
     return bad_input("the coordinator asks for more at once than this site has memory for");
   return check_among(ask);
 }

@@ -176,9 +176,12 @@ Status read_rows_section(Section& root, const std::string& path, SiteConfig& con
   config.drop_unlisted = unlisted == 0;
   double bound = 0;
   root.take("row_bound", bound);
-  if (bound > 0)
-    if (const auto row_bound = RowBound::of(bound)) config.row_bound = *row_bound;
   EIGENVEIL_TRY(root.status());
+  if (bound > 0) {
+    const auto row_bound = RowBound::of(bound);
+    if (!row_bound) return bad_input(fmt::format("{}: {}", path, row_bound.error().message));
+    config.row_bound = *row_bound;
+  }
   auto read = read_schema(near(path, schema));
   if (!read) return read.error();
   config.schema = *std::move(read);

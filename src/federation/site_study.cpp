@@ -25,8 +25,29 @@ std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// A folder of which nothing is left but keys that were never used.
+void forget(const std::string& folder) {
+  KeyFile(folder + "/study.key").erase();
+  std::error_code ignored;
+  std::filesystem::remove(folder + "/answers.bin", ignored);
+  std::filesystem::remove(folder, ignored);
+}
+
 std::string roster_hash(const std::string& proposal_hash, const std::string& roster) {
   return hash("roster", {proposal_hash, roster});
+}
+
+// All that decides which rows there are, and that a proposal does not say.
+Result<std::string> data_of(const SiteConfig& config, const StudyKeys& keys) {
+  auto files = named_content_key(config.data, keys.data.view());
+  if (!files || config.source.member.empty()) return files;
+  return hex(keys.data.derive("member", {*files, config.source.member}).view());
+}
+
+// Whether a row can be such that the site does not take part.
+bool rows_can_refuse(const RowOptions& rows) {
+  return rows.missing == MissingPolicy::kError ||
+         (rows.class_column && rows.class_column->cuts.empty() && !rows.class_column->drop_unlisted);
 }
 
 // What the ledger holds against the state folder, for ever. Keys that have moved on cannot be compared any more: the
@@ -120,12 +141,13 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   if (!log) return log.error();
   auto kept = key_file.load();
   if (!kept) return kept.error();
-  if (!*kept) {
+  const bool drawn = !*kept;
+  if (drawn) {
     *kept = StudyKeys::draw();
     EIGENVEIL_TRY(key_file.save(**kept));
   }
   StudyKeys keys = **std::move(kept);
-  const auto data = content_key(config.data, keys.data.view());
+  const auto data = data_of(config, keys);
   if (!data) return data.error();
   // The file belongs to the data set that pays, from here on at the latest.
   EIGENVEIL_TRY(ledger->check_owner(config.dataset, config.data));
@@ -137,6 +159,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   if (!begun) {
     const auto after = ledger->find_work(number);
     if (after && *after && is_final((*after)->state)) key_file.erase();
+    if (after && !*after && drawn && log->size() == 0) forget(folder);  // nobody was charged, nothing was said
     return begun.error();
   }
   const auto anchored = ledger->generation();
@@ -159,8 +182,11 @@ Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, con
         budget_refused("the state folder knows this study, and the ledger did not: one of them is an older "
                        "copy"),
         WorkState::kLost);
+  // That the rows cannot be used is something about them, and where that can happen, so is that they can: neither is
+  // free.
+  if (rows_can_refuse(study->row_options_))
+    if (const auto paid = study->work_->begin_answering(); !paid) return paid.error();
   if (const auto read = study->read_rows(observer); !read) {
-    // That the rows cannot be used is something about them: it is not free.
     if (const auto paid = study->work_->begin_answering(); !paid) return paid.error();
     return study->end(read.error());
   }
@@ -174,7 +200,7 @@ Status SiteStudy::read_rows(Observer& observer) {
   run.memory = config_.memory;
   auto rows = bound_rows(row_options_, run, config_.memory / 2, observer);  // the other half is for sums
   if (!rows) return rows.error();
-  const auto data = content_key(config_.data, keys_.data.view());
+  const auto data = data_of(config_, keys_);
   if (!data) return data.error();
   if (*data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
   const auto& stated = proposed_.proposal.rows();
@@ -353,6 +379,23 @@ Error SiteStudy::end(const Error& why, WorkState as) {
 Error SiteStudy::stop(const Error& why) {
   ended_ = Error{ErrorCode::kInternal, why.message};
   return *ended_;
+}
+
+void erase_ended_keys(const SiteConfig& config) {
+  std::error_code failed;
+  std::vector<std::string> folders;
+  for (std::filesystem::directory_iterator entry(config.state, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    if (std::filesystem::exists(entry->path() / "study.key")) folders.push_back(entry->path().string());
+  if (folders.empty()) return;
+  auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
+  for (std::size_t i = 0; ledger && i < folders.size(); ++i) {
+    const std::string name = std::filesystem::path(folders[i]).filename().string();
+    constexpr std::string_view kPrefix = "study-";
+    if (!name.starts_with(kPrefix)) continue;
+    const auto work = ledger->find_work(name.substr(kPrefix.size()));
+    if (work && *work && is_final((*work)->state)) KeyFile(folders[i] + "/study.key").erase();
+  }
 }
 
 void SiteStudy::finish() { (void)end(bad_input("the study is over"), WorkState::kClosed); }

@@ -42,6 +42,8 @@ Result<Checksum> hash_file(const std::string& path, std::string_view key) {
   return hash.finish();
 }
 
+enum class Names { kIgnored, kHashed };
+
 bool holds_rows(const std::filesystem::directory_entry& file) {
   const std::string name = file.path().filename().string();
   std::string ending = file.path().extension().string();
@@ -51,30 +53,31 @@ bool holds_rows(const std::filesystem::directory_entry& file) {
          ending != ".jpeg" && file.file_size(ignored) > 0;
 }
 
-Result<ContentKeys> hash_folder(const std::string& path, std::string_view key) {
+Result<ContentKeys> hash_folder(const std::string& path, std::string_view key, Names names) {
   std::error_code failed;
-  std::vector<Checksum> members;
+  std::vector<std::pair<std::string, Checksum>> members;
   ContentKeys keys;
   for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     if (!entry->is_regular_file()) continue;
     const auto member = hash_file(entry->path().string(), key);
     if (!member) return member.error();
-    members.push_back(*member);
+    members.emplace_back(names == Names::kHashed ? entry->path().lexically_relative(path).string() : "", *member);
     if (holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(*member)});
   }
   if (failed) return cannot_hash(path, failed.message());
   std::sort(members.begin(), members.end());
   KeyedHash hash(key);
-  hash.field("folder");
-  for (const Checksum& member : members) hash.field(ledger::to_bytes(member));
+  hash.field(names == Names::kHashed ? "named folder" : "folder");
+  for (const auto& [name, member] : members) {
+    if (names == Names::kHashed) hash.field(name);
+    hash.field(ledger::to_bytes(member));
+  }
   keys.whole = ledger::to_hex(hash.finish());
   return keys;
 }
 
-}  // namespace
-
-Result<ContentKeys> content_keys(const std::string& path, std::string_view key) {
+Result<ContentKeys> keys_of(const std::string& path, std::string_view key, Names names) {
   if (key.size() < crypto_generichash_KEYBYTES_MIN || key.size() > crypto_generichash_KEYBYTES_MAX)
     return internal_error("The key of a content hash has 16 to 64 bytes");
   std::error_code failed;
@@ -82,16 +85,29 @@ Result<ContentKeys> content_keys(const std::string& path, std::string_view key) 
   if (failed) return cannot_hash(path, failed.message());
   if (!std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status))
     return cannot_hash(path, "it is neither a file nor a folder");
-  if (std::filesystem::is_directory(status)) return hash_folder(path, key);
+  if (std::filesystem::is_directory(status)) return hash_folder(path, key, names);
   const auto checksum = hash_file(path, key);
   if (!checksum) return checksum.error();
   return ContentKeys{ledger::to_hex(*checksum), {}};
 }
 
-Result<std::string> content_key(const std::string& path, std::string_view key) {
-  auto keys = content_keys(path, key);
+Result<std::string> whole_of(Result<ContentKeys> keys) {
   if (!keys) return keys.error();
   return std::move(keys->whole);
+}
+
+}  // namespace
+
+Result<ContentKeys> content_keys(const std::string& path, std::string_view key) {
+  return keys_of(path, key, Names::kIgnored);
+}
+
+Result<std::string> content_key(const std::string& path, std::string_view key) {
+  return whole_of(keys_of(path, key, Names::kIgnored));
+}
+
+Result<std::string> named_content_key(const std::string& path, std::string_view key) {
+  return whole_of(keys_of(path, key, Names::kHashed));
 }
 
 }  // namespace eigenveil

@@ -96,7 +96,7 @@ Status Work::meet(const std::string& head) {
   return change([&](WorkRecord& work) -> Status {
     if (!work.met.empty() && work.met != head)
       return budget_refused(fmt::format("'{}' has met others before: what it rests on is fixed", work.key));
-    if (work.met.empty() && work.state != WorkState::kReserved)
+    if (work.met.empty() && work.step > 0)
       return internal_error(fmt::format("'{}' has answered before it met anybody", work.key));
     work.met = head;
     if (work.state == WorkState::kReserved) work.state = WorkState::kMet;

@@ -667,13 +667,13 @@ class RealSite : public ::testing::Test {
     schema += "[[column]]\nname = \"label\"\nkind = \"categorical\"\nvalues = [\"A\", \"B\", \"C\"]\n";
     std::ofstream(folder_.file("schema.toml")) << schema;
     std::ofstream(folder_.file("site.toml")) << fmt::format(
-        "coordinator = \"127.0.0.1:{}\"\ncoordinator_name = \"coordinator\"\ncoordinator_key = \"{}\"\n"
+        "{}coordinator = \"127.0.0.1:{}\"\ncoordinator_name = \"coordinator\"\ncoordinator_key = \"{}\"\n"
         "data = \"{}\"\nschema = \"schema.toml\"\nmissing = \"error\"\nunlisted = \"error\"\n"
         "dataset = \"rows\"\nledger = \"{}\"\nstate = \"{}\"\n"
         "[tls]\nauthority = \"tls-ca\"\ncertificate = \"tls-crt\"\nkey = \"tls-key\"\n"
         "[peers]\n\"site-0\" = \"{}\"\n[classes]\nlabel = [\"A\", \"B\", \"C\"]\n"
         "[policy]\nmost_epsilon = 900\nmost_epsilon_alone = 900\nleast_noise = 0.001\n",
-        port, config.coordinator_key, config.data, config.ledger, config.state, lab.pins.at("site-0"));
+        more_, port, config.coordinator_key, config.data, config.ledger, config.state, lab.pins.at("site-0"));
     test::Child child({EIGENVEIL_PROGRAM, "site", "serve", "--config", folder_.file("site.toml"), "--approve", "policy",
                        "--once", "--give-up", "5"});
     std::string text = child.all_output();
@@ -703,8 +703,37 @@ class RealSite : public ::testing::Test {
     };
   }
   test::TempDir folder_;
+  std::string more_;  // lines of the site's file
   StudyLab lab;
 };
+
+// How long reading took says something about the rows, whether the site takes part or not.
+TEST_F(RealSite, AcceptsAndRefusesAtAMultipleOfTheQuantum) {
+  using Clock = std::chrono::steady_clock;
+  more_ = "quantum_ms = 1500\n";
+  for (const char* line : {"1,1,A", "1,,A"}) {
+    SCOPED_TRACE(line);
+    lab.proposal.set_study(draw_study());
+    std::ofstream(lab.data(0), std::ios::app) << line << "\n";
+    std::optional<Clock::time_point> proposed;
+    std::optional<Clock::time_point> answered;
+    Script script(lab, [&](const wire::v2::FromSite& from) -> std::optional<wire::v2::ToSite> {
+      wire::v2::ToSite message;
+      if (from.has_hello()) {
+        proposed = Clock::now();
+        *message.mutable_proposal() = lab.signed_by_coordinator(lab.proposal);
+        return message;
+      }
+      if (from.has_accept() || from.has_refusal()) answered = Clock::now();
+      if (!from.has_standing()) return std::nullopt;
+      message.mutable_finish()->set_study(lab.proposal.study());
+      return message;
+    });
+    const auto [code, text] = serve(script.port);
+    ASSERT_TRUE(proposed && answered) << text;
+    EXPECT_GE(*answered - *proposed, std::chrono::milliseconds(1500)) << text;
+  }
+}
 
 TEST_F(RealSite, RefusesAnAskBeyondThePlanAndSaysSo) {
   Script script(lab, conversation([&] {

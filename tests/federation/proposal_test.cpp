@@ -10,6 +10,7 @@
 #include <random>
 
 #include "eigenveil/federation/script.hpp"
+#include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "tests/support/mutate.hpp"
 #include "tests/support/proposals.hpp"
@@ -310,6 +311,8 @@ TEST_F(ProposalCheck, APersonAtSeveralSitesCostsMore) {
   accepted = check_proposal(p, own_, kNow);
   ASSERT_EQ(message(accepted), "ok");
   EXPECT_NEAR(accepted->epsilon, gaussian_epsilon(0.4, *Delta::of(1e-6)), 1e-6);
+  EXPECT_EQ(*epsilon_of(accepted->plan.events, *Delta::of(1e-6), Accounting::kTight), accepted->epsilon)
+      << "what is shown is charged";
   make_local(p);
   accepted = check_proposal(p, own_, kNow);
   ASSERT_EQ(message(accepted), "ok");
@@ -330,6 +333,10 @@ TEST_F(ProposalCheck, LeastNoiseCountsEveryAnswerToAQuestion) {
   EXPECT_THAT(checked(p), HasSubstr("below this site's floor of 5"));
   p.mutable_plan(0)->set_label(kSpareRounds);
   EXPECT_THAT(checked(p), HasSubstr("below this site's floor of 5")) << "whatever it is called";
+  p.set_spares(0);
+  EXPECT_EQ(checked(p), "ok");
+  add(p, Kind::GRAM, "another", 0.2);
+  EXPECT_THAT(checked(p), HasSubstr("below this site's floor of 5")) << "the same question under two names";
 }
 
 TEST_F(ProposalCheck, TimeIsUpOrTooLongOrBeyondTheCertificate) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "tests/support/study_lab.hpp"
 
@@ -22,6 +23,7 @@ using wire::v2::Kind;
 class Study : public ::testing::Test {
  protected:
   Study() : lab(1) {
+    lab.forgive();
     lab.plan("gram", Kind::GRAM);
     lab.plan("bound", Kind::NORM_COUNTS);
     lab.plan("recentre", Kind::RECENTER);
@@ -228,6 +230,64 @@ TEST_F(Study, AStudyThatWasNeverAskedIsGivenBackAndAnAnsweredOneIsNot) {
   go("gram");
   lab.studies[0]->finish();
   EXPECT_FALSE(lab.work(0)->refunded);
+}
+
+// Where a bad row makes the site refuse, taking part says that there is none: a coordinator that spoils the study then
+// does not get the charge back.
+TEST_F(Study, WhereARowCanRefuseTakingPartIsNotFreeEither) {
+  for (const bool by_class : {false, true}) {
+    StudyLab strict(1);
+    strict.forgive();
+    strict.plan("gram", Kind::GRAM);
+    if (by_class) {
+      strict.configs[0].drop_unlisted = false;
+      strict.proposal.mutable_rows()->mutable_class_column()->set_drop_unlisted(false);
+    } else {
+      strict.configs[0].missing = MissingPolicy::kError;
+      strict.proposal.mutable_rows()->set_zero_missing(false);
+    }
+    ASSERT_TRUE(strict.open(0).ok());
+    EXPECT_FALSE(strict.studies[0]->meet("no roster").ok());
+    EXPECT_TRUE(is_final(strict.work(0)->state));
+    EXPECT_FALSE(strict.work(0)->refunded);
+    strict.proposal.set_study(draw_study());
+    ASSERT_TRUE(strict.begin().ok()) << "and it goes on as others do";
+    EXPECT_TRUE(strict.send(0, strict.ask("gram")).ok());
+  }
+}
+
+// Files whose names begin with an underscore are not read: the same files under other names are other rows, and the
+// same noise on both would give away the difference.
+TEST_F(Study, AFolderWhoseFilesGotOtherNamesEndsTheStudy) {
+  test::TempDir folder;
+  fs::copy(lab.data(0), folder.file("p1.csv"));
+  fs::copy(lab.data(0), folder.file("p2.csv"));
+  lab.configs[0].data = folder.file(".");
+  ASSERT_TRUE(lab.begin().ok());
+  lab.studies[0].reset();
+  fs::rename(folder.file("p2.csv"), folder.file("_p2.csv"));
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_EQ(lab.work(0)->state, WorkState::kLost);
+}
+
+TEST_F(Study, WhatWasNotChargedLeavesNothingBehind) {
+  lab.configs[0].dataset = "another";
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_FALSE(fs::exists(lab.state(0)));
+  lab.configs[0].dataset = "rows";
+  EXPECT_TRUE(lab.begin().ok());
+}
+
+TEST_F(Study, KeysGoWhenTheTimeIsUpThoughNobodyAsks) {
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 3);
+  ASSERT_TRUE(lab.begin().ok());
+  lab.studies[0].reset();
+  erase_ended_keys(lab.configs[0]);
+  EXPECT_TRUE(fs::exists(lab.state(0) + "/study.key"));
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  erase_ended_keys(lab.configs[0]);
+  EXPECT_FALSE(fs::exists(lab.state(0) + "/study.key"));
+  EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
 }
 
 TEST_F(Study, ItsTimeRunsOut) {

@@ -48,6 +48,23 @@ TEST_F(ContentKeyTest, OfAFolderIsThatOfItsFilesWhateverTheirNamesAndOrder) {
   EXPECT_NE(folder("single"), *content_key(file("a", "1"), key_));
 }
 
+TEST_F(ContentKeyTest, WithNamesOfAFolderIsThatOfWhichFileIsCalledWhat) {
+  file("one/a", "1");
+  file("one/b", "2");
+  file("same/a", "1");
+  file("same/b", "2");
+  file("swapped/a", "2");
+  file("swapped/b", "1");
+  file("renamed/a", "1");
+  file("renamed/_b", "2");
+  const auto folder = [&](const char* name) { return *named_content_key((folder_ / name).string(), key_); };
+  EXPECT_EQ(folder("one"), folder("same"));
+  EXPECT_NE(folder("one"), folder("swapped"));
+  EXPECT_NE(folder("one"), folder("renamed"));
+  EXPECT_NE(folder("one"), *content_key((folder_ / "one").string(), key_));
+  EXPECT_EQ(*named_content_key(file("x", "1"), key_), *content_key(file("y", "1"), key_));
+}
+
 TEST_F(ContentKeyTest, WhatCannotBeReadIsRefusedInWords) {
   for (const std::string& path : {(folder_ / "absent").string(), std::string("/dev/zero")}) {
     const auto key = content_key(path, key_);

@@ -71,6 +71,15 @@ class StudyLab {
     if (!federation::moves_rows(kind)) proposal.set_spare_mu(std::max(proposal.spare_mu(), mu));
     return ask;
   }
+  /// Sites whose rows can never make them refuse.
+  void forgive() {
+    for (auto& config : configs) {
+      config.missing = MissingPolicy::kZeroRow;
+      config.drop_unlisted = true;
+    }
+    proposal.mutable_rows()->set_zero_missing(true);
+    proposal.mutable_rows()->mutable_class_column()->set_drop_unlisted(true);
+  }
   void secure(std::uint32_t colluders = 1, std::uint32_t lost = 0, std::uint32_t spares = 0) {
     proposal.set_aggregation(wire2::Proposal::SECURE);
     proposal.set_colluders(colluders);

@@ -82,7 +82,7 @@ std::set<wire::v2::Kind> queries_of(const std::string& estimator);
 /// A proposal that this site could take part in: what it costs and how its rows are read, all by the site's own file
 /// and accountant.
 struct Accepted {
-  PrivacyPlan plan;  ///< all that is charged, spare rounds included
+  PrivacyPlan plan;  ///< all that is charged: for one person, spare rounds included
   double epsilon;    ///< under the stated condition
   double epsilon_alone;
   RowOptions rows;

@@ -100,4 +100,7 @@ class SiteStudy {
   std::string searched_;                // its bytes
 };
 
+/// Erases the keys of studies that ended while nobody looked: their time was up.
+void erase_ended_keys(const SiteConfig& config);
+
 }  // namespace eigenveil::federation

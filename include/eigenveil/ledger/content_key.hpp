@@ -24,4 +24,8 @@ struct ContentKeys {
 };
 Result<ContentKeys> content_keys(const std::string& path, std::string_view key);
 
+/// The same for what must stay as it is, rows and all: of a folder, the names of its files count too, since names
+/// decide which of them are read.
+Result<std::string> named_content_key(const std::string& path, std::string_view key);
+
 }  // namespace eigenveil

@@ -13,7 +13,7 @@ using torch::jit::Module;
 class Encoder final : public Opened {
  public:
   Encoder(Module module, std::string method)
-      : module_(std::move(module)), method_(std::move(method)), constants_(module_.get_method(method_)) {}
+      : module_(std::move(module)), method_(std::move(method)), kept_(module_, method_) {}
 
   // Row by row, on one thread, with the random stream begun anew: a function of the row alone.
   void work(const channel::Request& request, channel::Pieces pieces, Part part, Answer& answer) override {
@@ -25,7 +25,7 @@ class Encoder final : public Opened {
       at::manual_seed(1);
       const at::Tensor row = rows.narrow(0, i, 1).clone();
       const at::Tensor out = module_.get_method(method_)({row}).toTensor().to(at::kDouble).contiguous();
-      constants_.check();
+      kept_.check();
       if (out.dim() != 2 || out.size(0) != 1 || out.size(1) == 0)
         throw std::runtime_error(fmt::format("{} gives a tensor of shape {} for one row; expected 1 x features",
                                              method_, fmt::join(out.sizes(), " x ")));
@@ -43,7 +43,7 @@ class Encoder final : public Opened {
  private:
   Module module_;
   std::string method_;
-  FixedConstants constants_;
+  FixedTensors kept_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <torch/csrc/jit/ir/constants.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -12,8 +13,12 @@
 namespace eigenveil {
 namespace {
 
-std::vector<at::Tensor> tensors_of(const torch::jit::Method& method) {
+std::vector<at::Tensor> tensors_of(const torch::jit::Module& module, const torch::jit::Method& method) {
   std::vector<at::Tensor> found;
+  c10::IValue(module._ivalue()).visit([&](const c10::IValue& part) {
+    if (part.isTensor() && part.toTensor().defined()) found.push_back(part.toTensor());
+    return false;
+  });
   for_each_node(method.graph()->block(), [&](torch::jit::Node* node) {
     if (node->kind() != c10::prim::Constant) return;
     const auto value = torch::jit::toIValue(node->output());
@@ -28,8 +33,14 @@ std::vector<at::Tensor> tensors_of(const torch::jit::Method& method) {
 
 }  // namespace
 
-FixedConstants::FixedConstants(const torch::jit::Method& method) {
-  const auto tensors = tensors_of(method);
+FixedTensors::FixedTensors(const torch::jit::Module& module, const std::string& method,
+                           const std::vector<at::Tensor>& trained) {
+  auto tensors = tensors_of(module, module.get_method(method));
+  const auto is_trained = [&](const at::Tensor& tensor) {
+    return std::any_of(trained.begin(), trained.end(),
+                       [&](const at::Tensor& other) { return other.is_alias_of(tensor); });
+  };
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(), is_trained), tensors.end());
   std::map<c10::StorageImpl*, std::size_t> places;
   std::size_t total = 0;
   for (const at::Tensor& tensor : tensors) {
@@ -47,14 +58,14 @@ FixedConstants::FixedConstants(const torch::jit::Method& method) {
       storage->set_data_ptr_noswap(at::DataPtr(to, c10::Device(c10::DeviceType::CPU)));  // stays while the process does
       storage->set_resizable(false);
     }
-    if (mprotect(memory, total, PROT_READ) != 0) throw Refusal("cannot be kept from writing to its constants");
+    if (mprotect(memory, total, PROT_READ) != 0) throw Refusal("cannot be kept from writing to its own numbers");
   }
   for (const at::Tensor& tensor : tensors)
     kept_.push_back({tensor, tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset(),
                      tensor.storage().data(), tensor.scalar_type(), tensor.requires_grad()});
 }
 
-void FixedConstants::check() const {
+void FixedTensors::check() const {
   for (const Kept& kept : kept_) {
     const at::Tensor& now = kept.tensor;
     if (now.sizes() != kept.sizes || now.strides() != kept.strides || now.storage_offset() != kept.offset ||

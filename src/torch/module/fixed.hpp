@@ -6,11 +6,13 @@
 
 namespace eigenveil {
 
-/// The tensors that a frozen method keeps from call to call, in memory that the kernel lets nobody write from then on:
-/// whatever the graph check took an alias for, a write to them ends the process.
-class FixedConstants {
+/// The tensors that a module keeps from call to call (constants of the method's graph, parameters, buffers,
+/// attributes), in memory that the kernel lets nobody write from then on: whatever the graph check took an alias for, a
+/// write to them ends the process. `trained` are left alone: they are set anew before every call.
+class FixedTensors {
  public:
-  explicit FixedConstants(const torch::jit::Method& method);
+  FixedTensors(const torch::jit::Module& module, const std::string& method,
+               const std::vector<at::Tensor>& trained = {});
   /// Throws if a call has left one of them with another shape, type or place.
   void check() const;
 

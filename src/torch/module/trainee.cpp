@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "fixed.hpp"
 #include "graph_check.hpp"
 #include "modules.hpp"
 
@@ -37,6 +38,12 @@ at::Tensor infonce(const at::Tensor& images, const at::Tensor& texts, double tem
   return (at::cross_entropy_loss(S, own) + at::cross_entropy_loss(S.t(), own)) / 2;
 }
 
+std::vector<at::Tensor> values_of(const std::vector<Named>& parameters) {
+  std::vector<at::Tensor> values;
+  for (const Named& parameter : parameters) values.push_back(parameter.value);
+  return values;
+}
+
 class Trainee final : public Opened {
  public:
   Trainee(Module module, std::optional<Module> loss, double temperature, bool has_loss)
@@ -44,7 +51,10 @@ class Trainee final : public Opened {
         loss_(std::move(loss)),
         temperature_(temperature),
         has_loss_(has_loss),
-        parameters_(trainable(module_)) {}
+        parameters_(trainable(module_)),
+        kept_(module_, has_loss ? "loss" : "forward", values_of(parameters_)) {
+    if (loss_) kept_loss_.emplace(*loss_, "forward");
+  }
 
   const std::vector<Named>& parameters() const { return parameters_; }
 
@@ -52,12 +62,15 @@ class Trainee final : public Opened {
   void work(const channel::Request& request, channel::Pieces pieces, Part /*part*/, Answer& answer) override {
     omp_set_num_threads(static_cast<int>(request.threads));
     at::manual_seed(request.number);
+    const at::AutoGradMode with_gradients(true);  // for each batch: a module may change it
     const auto given = pieces.next();
     set(reinterpret_cast<double*>(given.data));
     for (Named& parameter : parameters_) parameter.value.mutable_grad() = at::Tensor();
     std::vector<Named> batch(pieces.number<std::uint64_t>());
     for (Named& part : batch) part.value = tensor_of(pieces, part.name);
     const at::Tensor loss = loss_of(batch);
+    kept_.check();
+    if (kept_loss_) kept_loss_->check();
     if (loss.numel() != 1 || !loss.is_floating_point())
       throw std::runtime_error(fmt::format("the loss has {} numbers of type {}; expected one float", loss.numel(),
                                            c10::toString(loss.scalar_type())));
@@ -107,6 +120,8 @@ class Trainee final : public Opened {
   double temperature_;
   bool has_loss_;
   std::vector<Named> parameters_;
+  FixedTensors kept_;
+  std::optional<FixedTensors> kept_loss_;
 };
 
 void check_signature(const Module& module, bool has_loss) {
