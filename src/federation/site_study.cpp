@@ -17,6 +17,8 @@
 namespace eigenveil::federation {
 namespace {
 
+constexpr std::size_t kMostProposal = std::size_t{4} << 20;  // ten thousand columns with their categories
+
 std::string folder_of(const SiteConfig& config, const std::string& study) {
   return (std::filesystem::path(config.state) / ("study-" + study_text(study))).string();
 }
@@ -80,6 +82,7 @@ std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Acce
 
 Result<Proposed> Proposed::read(const wire::v2::SignedProposal& message, const SiteConfig& config) {
   Proposed proposed{message, {}, federation::hash("proposal", {message.proposal()})};
+  if (message.proposal().size() > kMostProposal) return bad_input("it is too long");
   EIGENVEIL_TRY(read_canonical(message.proposal(), proposed.proposal));
   if (proposed.proposal.version() != kWireVersion) return bad_input(other_version(proposed.proposal.version()));
   if (proposed.proposal.study().size() != kStudyBytes) return bad_input("its study has no proper number");

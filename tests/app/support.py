@@ -12,6 +12,7 @@ PROGRAM = os.environ["EIGENVEIL_PROGRAM"]
 SOURCE = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
 OK, USAGE, BAD_INPUT, BUDGET, INTERNAL = 0, 2, 3, 4, 5
 BUDGET_FLAGS = ["--epsilon", "1", "--delta", "1e-6"]
+SANITIZED = "libasan" in subprocess.run(["ldd", PROGRAM], capture_output=True, text=True).stdout
 
 
 def png(array, size=None):

@@ -47,6 +47,23 @@ TEST(Chain, EveryByteOfEveryAskChangesTheHead) {
   EXPECT_NE(Chain("p", "r").head(), Chain("r", "p").head());
 }
 
+// Two bytes for each empty name, and fifty times that once they are read.
+TEST(Canonical, PartsAreCountedBeforeTheyTakeMemory) {
+  std::string tag;
+  {
+    wire::v2::Ask one;
+    one.add_among("");
+    tag = canonical_bytes(one);
+  }
+  std::string many;
+  for (int i = 0; i < 30'000'000; ++i) many += tag;
+  wire::v2::Ask ask;
+  const auto refused = read_canonical(many, ask);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, ::testing::HasSubstr("more parts"));
+  EXPECT_EQ(ask.among_size(), 0);
+}
+
 TEST(Canonical, OnlyOneWayToSayAThingIsRead) {
   wire::v2::Ask ask;
   ask.set_study("0123456789abcdef");
