@@ -139,6 +139,9 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   // Time has passed while a person read.
   if (const auto again = check_proposal(proposal, config, now()); !again) return again.error();
 
+  // The file belongs to the data set that pays, from here on at the latest.
+  EIGENVEIL_TRY(ledger->check_owner(config.dataset, config.data));
+  if (const auto bound = ledger->bind_file(config.dataset, config.data); !bound) return bound.error();
   EIGENVEIL_TRY(make_folder(folder));
   auto log = AnswerLog::open(folder + "/answers.bin");
   if (!log) return log.error();
@@ -152,9 +155,6 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   StudyKeys keys = **std::move(kept);
   const auto data = data_of(config, keys);
   if (!data) return data.error();
-  // The file belongs to the data set that pays, from here on at the latest.
-  EIGENVEIL_TRY(ledger->check_owner(config.dataset, config.data));
-  if (const auto bound = ledger->bind_file(config.dataset, config.data); !bound) return bound.error();
   const WorkFacts facts = facts_of(proposed, keys, *data, *known);
   auto begun = ledger->begin_work(config.dataset, accepted->plan,
                                   fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,

@@ -76,7 +76,8 @@ Status check_file_uses(const std::vector<FileUse>& read, const std::vector<FileU
 std::vector<FileUse> ledger_files(const std::string& ledger) {
   const std::string path = ledger.empty() ? Ledger::default_path() : ledger;
   std::vector<FileUse> files;
-  for (const char* part : {"", "-journal", "-wal", "-shm", ".key", ".anchor", ".lock"}) files.push_back({"the ledger", path + part});
+  for (const char* part : {"", "-journal", "-wal", "-shm", ".key", ".anchor", ".lock"})
+    files.push_back({"the ledger", path + part});
   return files;
 }
 

@@ -94,7 +94,9 @@ class Family(AppTest):
         self.run_program("ledger", "create", "strict", "--epsilon", 5, "--delta", 1e-5)
         self.run_program(*command, "--dataset", "strict", expect=BUDGET)
         self.assertEqual(self.charged(), [])
-        self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based")
+        # The file belongs to 'strict' by now, and may be shared only by saying so.
+        self.run_program(*command, "--dataset", "model", expect=BUDGET)
+        self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based", "--data", "d.npy")
         done = self.run_program(*command, "--dataset", "model", "--report", "report.html")
         self.assertIn("model-based guarantee", done.stdout)
         self.assertIn("replace one by an independent copy", " ".join(done.stdout.split()))
