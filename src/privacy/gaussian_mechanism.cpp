@@ -109,18 +109,21 @@ Sensitivity::Sensitivity(double value) : value_(value) {
 
 Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, Mu mu) {
   const double off = sensitivity.value() / mu * kInflation / std::sqrt(2.0);
-  // Beyond any range first: the quotient of two numbers that are none of them zero can be.
-  const double wanted = std::ceil(std::log2(kSmallestSigma / std::clamp(off, 0x1p-1000, 0x1p1000)));
-  const int shift = std::max(0, static_cast<int>(wanted));
-  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
-  const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
-  const double sigma_off = rounded_up(std::ldexp(off, shift - coarse));
-  const double sigma = rounded_up(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
-  if (!(sigma <= kLargestSigma) || shift > 60)
+  const auto refused = [&] {
     return usage_error(
         fmt::format("this budget needs noise of 2^{:.1f} lattice units (mu = {:.3g}), which is outside what Eigenveil "
                     "draws exactly (2^40 to 2^74); ask for a larger epsilon or fewer rounds",
                     std::log2(off), mu.value()));
+  };
+  // The quotient of two numbers that are none of them zero or infinite can be both: nothing is computed with such a
+  // one.
+  if (!(off >= 0x1p-60 && off <= 0x1p100)) return refused();
+  const int shift = std::max(0, static_cast<int>(std::ceil(std::log2(kSmallestSigma / off))));
+  // sigma_off^2 >= s^2 / (2 mu^2) and sigma^2 >= 2 sigma_off^2, both rounded up
+  const int coarse = 2 * off > kLargestSigma ? kCoarse : 0;
+  const double sigma_off = rounded_up(std::ldexp(off, shift - coarse));
+  const double sigma = rounded_up(std::sqrt(2.0) * sigma_off * (1.0 + 0x1p-40));
+  if (!(sigma <= kLargestSigma) || shift > 60) return refused();
   return NoiseScale{shift, coarse, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
 }
 
