@@ -13,6 +13,8 @@ SOURCE = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
 OK, USAGE, BAD_INPUT, BUDGET, INTERNAL = 0, 2, 3, 4, 5
 BUDGET_FLAGS = ["--epsilon", "1", "--delta", "1e-6"]
 SANITIZED = "libasan" in subprocess.run(["ldd", PROGRAM], capture_output=True, text=True).stdout
+if SANITIZED:
+    os.environ["LSAN_OPTIONS"] = f"suppressions={SOURCE}/tests/app/leaks.supp:print_suppressions=0"
 
 
 def png(array, size=None):
