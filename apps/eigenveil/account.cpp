@@ -21,22 +21,18 @@ Result<std::pair<double, double>> total(const AccountFlags& flags, const std::ve
   if (flags.epsilon.has_value() == flags.delta.has_value())
     return usage_error("give --delta to learn epsilon, or --epsilon to learn delta: one of the two");
   if (flags.delta) {
-    const auto delta = Delta::of(*flags.delta);
-    if (!delta) return delta.error();
-    const auto epsilon = epsilon_of(events, *delta, accounting);
-    if (!epsilon) return epsilon.error();
-    if (std::isinf(*epsilon))
+    const auto delta = EIGENVEIL_TRY(Delta::of(*flags.delta));
+    const auto epsilon = EIGENVEIL_TRY(epsilon_of(events, delta, accounting));
+    if (std::isinf(epsilon))
       return usage_error(fmt::format(
           "these answers together have an epsilon above 1000 at delta {:g}, where nothing is promised; list fewer of "
           "them, or such with more noise",
           *flags.delta));
-    return std::pair(*epsilon, *flags.delta);
+    return std::pair(epsilon, *flags.delta);
   }
-  const auto epsilon = Epsilon::of(*flags.epsilon);
-  if (!epsilon) return epsilon.error();
-  const auto delta = delta_of(events, epsilon->value(), accounting);
-  if (!delta) return delta.error();
-  return std::pair(*flags.epsilon, *delta);
+  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(*flags.epsilon));
+  const auto delta = EIGENVEIL_TRY(delta_of(events, epsilon.value(), accounting));
+  return std::pair(*flags.epsilon, delta);
 }
 
 int run(const AccountFlags& flags) {

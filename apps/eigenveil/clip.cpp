@@ -57,9 +57,8 @@ Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
                          .text_encoder = flags.text_encoder,
                          .lower = flags.pixel_range[0],
                          .upper = flags.pixel_range[1]};
-  const auto shape = flags.output.report_options();
-  if (!shape) return shape.error();
-  if (shape->image_shape) choices.image_shape = {shape->image_shape->height, shape->image_shape->width};
+  const auto shape = EIGENVEIL_TRY(flags.output.report_options());
+  if (shape.image_shape) choices.image_shape = {shape.image_shape->height, shape.image_shape->width};
   return choices;
 }
 
@@ -88,13 +87,10 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
     if (failure != std::errc() || stop != end)
       return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", flags.delta));
   }
-  const auto privacy = spending.options();
-  if (!privacy) return privacy.error();
-  const auto run = flags.run.options();
-  if (!run) return run.error();
-  const auto encoders = clip_encoders(flags);
-  if (!encoders) return encoders.error();
-  ClipJob job{.pairs = flags.pairs.files, .encoders = *encoders, .privacy = *privacy, .run = *run};
+  const auto privacy = EIGENVEIL_TRY(spending.options());
+  const auto run = EIGENVEIL_TRY(flags.run.options());
+  const auto encoders = EIGENVEIL_TRY(clip_encoders(flags));
+  ClipJob job{.pairs = flags.pairs.files, .encoders = encoders, .privacy = privacy, .run = run};
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;

@@ -61,12 +61,10 @@ void FederationFlags::add_to(CLI::App& app) {
 
 Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   federation::CoordinatorOptions options;
-  auto identity = federation::Identity::read(federation::Role::kCoordinator, authority, certificate, key);
-  if (!identity) return identity.error();
-  options.identity = *std::move(identity);
-  auto pins = federation::read_pins(peers);
-  if (!pins) return pins.error();
-  options.peers = *std::move(pins);
+  auto identity =
+      EIGENVEIL_TRY(federation::Identity::read(federation::Role::kCoordinator, authority, certificate, key));
+  options.identity = std::move(identity);
+  options.peers = EIGENVEIL_TRY(federation::read_pins(peers));
   options.listen = listen;
   options.sites = sites;
   options.aggregation = aggregation == "secure" ? federation::Aggregation::kSecure : federation::Aggregation::kLocal;

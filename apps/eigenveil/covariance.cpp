@@ -18,19 +18,17 @@ struct CovarianceFlags {
 };
 
 Result<CovarianceJob> job_from(const CovarianceFlags& flags) {
-  auto fit = fit_options(flags.rows, flags.privacy, flags.run, flags.output);
-  if (!fit) return fit.error();
-  auto spiked = flags.spiked.options();
-  if (!spiked) return spiked.error();
-  CovarianceJob job{.rows = std::move(fit->rows),
-                    .privacy = fit->privacy,
-                    .run = fit->run,
-                    .spiked = *spiked,
+  auto fit = EIGENVEIL_TRY(fit_options(flags.rows, flags.privacy, flags.run, flags.output));
+  auto spiked = EIGENVEIL_TRY(flags.spiked.options());
+  CovarianceJob job{.rows = std::move(fit.rows),
+                    .privacy = fit.privacy,
+                    .run = fit.run,
+                    .spiked = spiked,
                     .dense = flags.dense,
                     .guess = flags.guess.options(),
                     .out = flags.output.out,
                     .report = flags.output.report,
-                    .report_options = fit->report};
+                    .report_options = fit.report};
   if (flags.method == "auto")
     job.method.reset();
   else

@@ -24,9 +24,8 @@ struct ClipDemoFlags {
 Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const PairFiles& pairs) {
   std::vector<ClipJob> jobs;
   for (const double value : flags.epsilons) {
-    const auto epsilon = Epsilon::of(value);
-    if (!epsilon) return epsilon.error();
-    ClipJob job{.pairs = pairs, .privacy = {.epsilon = *epsilon, .delta = *Delta::of(0.5)}};
+    const auto epsilon = EIGENVEIL_TRY(Epsilon::of(value));
+    ClipJob job{.pairs = pairs, .privacy = {.epsilon = epsilon, .delta = *Delta::of(0.5)}};
     job.auto_delta = true;
     job.basis = 500;  // one encoding for all of them
     job.privacy.ledger = flags.folder + "/ledger.db";
@@ -64,10 +63,9 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   const Status done = [&] {
     Terminal terminal(flags.quiet);
     return run_clip_series(*jobs, terminal, [&](const ClipJob& job, const ClipOutcome& outcome) -> Status {
-      const auto metrics = evaluate_clip(outcome.model, {}, test, false, job.run, terminal);
-      if (!metrics) return metrics.error();
+      const auto metrics = EIGENVEIL_TRY(evaluate_clip(outcome.model, {}, test, false, job.run, terminal));
       results.push_back(
-          {{"epsilon", job.privacy.epsilon.value()}, {"accuracy", *metrics->accuracy}, {"model", job.out}});
+          {{"epsilon", job.privacy.epsilon.value()}, {"accuracy", *metrics.accuracy}, {"model", job.out}});
       return {};
     });
   }();

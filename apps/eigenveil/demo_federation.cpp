@@ -59,16 +59,14 @@ void append_big_endian(std::string& bytes, std::size_t value) {
 
 // The ten classes go round among the sites, so each has other clothes: an IDX file a site.
 Status split_by_class(const std::string& folder) {
-  auto images = open_source(fmt::format("{}/train-images-idx3-ubyte.gz", kFolder), {});
-  if (!images) return images.error();
-  auto labels = open_source(fmt::format("{}/train-labels-idx1-ubyte.gz", kFolder), {});
-  if (!labels) return labels.error();
+  auto images = EIGENVEIL_TRY(open_source(fmt::format("{}/train-images-idx3-ubyte.gz", kFolder), {}));
+  auto labels = EIGENVEIL_TRY(open_source(fmt::format("{}/train-labels-idx1-ubyte.gz", kFolder), {}));
   std::vector<std::string> pixels(kSites);
   RawBatch image;
   RawBatch label;
   for (;;) {
-    EIGENVEIL_TRY((*images)->next(image, 1000));
-    EIGENVEIL_TRY((*labels)->next(label, 1000));
+    EIGENVEIL_TRY(images->next(image, 1000));
+    EIGENVEIL_TRY(labels->next(label, 1000));
     if (image.rows != label.rows) return bad_input("Fashion-MNIST has images without labels");
     if (image.rows == 0) break;
     for (std::size_t i = 0; i < image.rows; ++i) {
@@ -91,8 +89,7 @@ const federation::Validity kMonth{.until = 31LL * 24 * 3600};
 
 // Each party makes its own key; here they all live in one folder.
 Status make_party(const std::string& folder, const std::string& name, federation::Role role) {
-  const auto key = federation::make_request(folder + "/" + name, {name, role});
-  if (!key) return key.error();
+  EIGENVEIL_TRY(federation::make_request(folder + "/" + name, {name, role}));
   std::ifstream in(folder + "/" + name + ".csr");
   const auto party = federation::sign_request(folder + "/ca", {std::istreambuf_iterator<char>(in), {}}, role, kMonth);
   return party ? Status() : Status(party.error());
@@ -107,9 +104,8 @@ Result<federation::Identity> identity_of(const std::string& folder, const std::s
 Result<federation::Pins> keys_of_sites(const std::string& folder) {
   federation::Pins pins;
   for (const std::string name : kNames) {
-    const auto identity = identity_of(folder, name, federation::Role::kSite);
-    if (!identity) return identity.error();
-    pins[name] = identity->party.key_hash;
+    const auto identity = EIGENVEIL_TRY(identity_of(folder, name, federation::Role::kSite));
+    pins[name] = identity.party.key_hash;
   }
   return pins;
 }
@@ -132,9 +128,8 @@ Status prepare(const std::string& folder) {
   EIGENVEIL_TRY(make_party(folder, "coordinator", federation::Role::kCoordinator));
   for (const std::string name : kNames) {
     EIGENVEIL_TRY(make_party(folder, name, federation::Role::kSite));
-    auto ledger = Ledger::open(fmt::format("{}/{}.db", folder, name));
-    if (!ledger) return ledger.error();
-    EIGENVEIL_TRY(ledger->create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}, .unit = "image"}));
+    auto ledger = EIGENVEIL_TRY(Ledger::open(fmt::format("{}/{}.db", folder, name)));
+    EIGENVEIL_TRY(ledger.create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}, .unit = "image"}));
   }
   return {};
 }
@@ -170,12 +165,10 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
                              bool quiet) {
   std::vector<std::unique_ptr<SiteProcess>> sites;
   federation::CoordinatorOptions options;
-  auto identity = identity_of(folder, "coordinator", federation::Role::kCoordinator);
-  if (!identity) return identity.error();
-  auto peers = keys_of_sites(folder);
-  if (!peers) return peers.error();
-  options.peers = *peers;
-  options.identity = *std::move(identity);
+  auto identity = EIGENVEIL_TRY(identity_of(folder, "coordinator", federation::Role::kCoordinator));
+  auto peers = EIGENVEIL_TRY(keys_of_sites(folder));
+  options.peers = peers;
+  options.identity = std::move(identity);
   options.listen = "127.0.0.1:0";
   options.sites = {std::begin(kNames), std::end(kNames)};
   options.aggregation = aggregation;
@@ -191,10 +184,9 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
                                                     fmt::format("{}/{}.log", folder, site)));
     }
   };
-  auto engine = federation::federated_engine(options);
-  if (!engine) return engine.error();
+  auto engine = EIGENVEIL_TRY(federation::federated_engine(options));
   PcaJob job = job_for(folder, name);
-  job.run.engine = *std::move(engine);
+  job.run.engine = std::move(engine);
   Terminal terminal(quiet);
   auto outcome = run_pca(job, terminal);
   for (auto& site : sites) site->wait();
@@ -208,13 +200,12 @@ Result<double> captured(const Model& model, const Matrix& covariance) {
 }
 
 Result<Matrix> covariance_of(const std::string& images) {
-  auto source = open_source(images, {});
-  if (!source) return source.error();
+  auto source = EIGENVEIL_TRY(open_source(images, {}));
   Vector sum = Vector::Zero(kPixels);
   Matrix gram = Matrix::Zero(kPixels, kPixels);
   double n = 0;
   for (RawBatch batch;;) {
-    EIGENVEIL_TRY((*source)->next(batch, 4096));
+    EIGENVEIL_TRY(source->next(batch, 4096));
     if (batch.rows == 0) break;
     const Eigen::Map<const RowMajorMatrix> rows(batch.values.data(), static_cast<Eigen::Index>(batch.rows), kPixels);
     sum += rows.colwise().sum().transpose();

@@ -18,16 +18,21 @@ struct PairFlags {
 };
 
 Result<PairJob> job_from(const PairFlags& flags) {
-  const auto privacy = flags.privacy.options();
-  if (!privacy) return privacy.error();
-  const auto run = flags.run.options();
-  if (!run) return run.error();
-  const auto report = flags.output.report_options();
-  if (!report) return report.error();
-  const auto choices = flags.gep.choices();
-  if (!choices) return choices.error();
-  return PairJob{flags.matrix_a, flags.matrix_b, flags.sensitivity_a, flags.sensitivity_b, flags.rows, *privacy,
-                 *run,           *choices,       flags.output.out,    flags.output.report, *report};
+  const auto privacy = EIGENVEIL_TRY(flags.privacy.options());
+  const auto run = EIGENVEIL_TRY(flags.run.options());
+  const auto report = EIGENVEIL_TRY(flags.output.report_options());
+  const auto choices = EIGENVEIL_TRY(flags.gep.choices());
+  return PairJob{flags.matrix_a,
+                 flags.matrix_b,
+                 flags.sensitivity_a,
+                 flags.sensitivity_b,
+                 flags.rows,
+                 privacy,
+                 run,
+                 choices,
+                 flags.output.out,
+                 flags.output.report,
+                 report};
 }
 
 int run(const PairFlags& flags) {

@@ -12,9 +12,8 @@ namespace {
 
 Result<std::optional<double>> number_or_auto(const std::string& text, const char* option) {
   if (text == "auto") return std::optional<double>();
-  const auto value = number_from_text(text, option);
-  if (!value) return value.error();
-  return std::optional<double>(*value);
+  const auto value = EIGENVEIL_TRY(number_from_text(text, option));
+  return std::optional<double>(value);
 }
 
 std::string rows_in_words(const nlohmann::json& manifest) {
@@ -75,13 +74,10 @@ Result<double> number_from_text(const std::string& text, const char* option) {
 Result<NumericColumn> range_from_text(const std::string& text, const char* option) {
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return usage_error(fmt::format("{} must be LO:HI, but is '{}'", option, text));
-  const auto lower = number_from_text(text.substr(0, colon), option);
-  if (!lower) return lower.error();
-  const auto upper = number_from_text(text.substr(colon + 1), option);
-  if (!upper) return upper.error();
-  if (!(*lower < *upper))
-    return usage_error(fmt::format("{} {}: the lower bound must be below the upper", option, text));
-  return NumericColumn{*lower, *upper};
+  const auto lower = EIGENVEIL_TRY(number_from_text(text.substr(0, colon), option));
+  const auto upper = EIGENVEIL_TRY(number_from_text(text.substr(colon + 1), option));
+  if (!(lower < upper)) return usage_error(fmt::format("{} {}: the lower bound must be below the upper", option, text));
+  return NumericColumn{lower, upper};
 }
 
 std::vector<std::string> split_text(const std::string& text, char separator) {
@@ -121,12 +117,8 @@ Result<GepChoices> GepFlags::choices() const {
   choices.sparsity = sparsity;
   choices.start = init == "random" ? GepStart::kRandom : init == "admm" ? GepStart::kAdmm : GepStart::kAuto;
   choices.rounds = rounds;
-  const auto eta = number_or_auto(step, "--step");
-  if (!eta) return eta.error();
-  choices.step = *eta;
-  const auto added = number_or_auto(ridge, "--ridge");
-  if (!added) return added.error();
-  choices.ridge = *added;
+  choices.step = EIGENVEIL_TRY(number_or_auto(step, "--step"));
+  choices.ridge = EIGENVEIL_TRY(number_or_auto(ridge, "--ridge"));
   return choices;
 }
 
@@ -140,12 +132,10 @@ void FitFlags::add_to(CLI::App& app) {
 }
 
 Result<FitJob> FitFlags::job() const {
-  auto fit = fit_options(rows, privacy, run, output);
-  if (!fit) return fit.error();
-  auto choices = gep.choices();
-  if (!choices) return choices.error();
-  return FitJob{std::move(fit->rows), std::move(fit->privacy), std::move(fit->run), *choices,
-                output.out,           output.report,           fit->report};
+  auto fit = EIGENVEIL_TRY(fit_options(rows, privacy, run, output));
+  auto choices = EIGENVEIL_TRY(gep.choices());
+  return FitJob{std::move(fit.rows), std::move(fit.privacy), std::move(fit.run), choices,
+                output.out,          output.report,          fit.report};
 }
 
 int show_fit(const FitOutcome& outcome, const std::string& out, const std::string& report, const OutputFlags& output) {

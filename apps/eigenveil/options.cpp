@@ -25,20 +25,15 @@ std::optional<T> number(const std::string& text) {
 
 Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
                                const OutputFlags& output) {
-  auto spending = privacy.options();
-  if (!spending) return spending.error();
-  auto reading = rows.options();
-  if (!reading) return reading.error();
-  auto running = run.options();
-  if (!running) return running.error();
-  auto reporting = output.report_options();
-  if (!reporting) return reporting.error();
-  if (!reading->data.empty()) {
-    const auto facts = file_facts(*reading);
-    if (!facts) return facts.error();
-    EIGENVEIL_TRY(header_stated(reading->data, facts->source));
+  auto spending = EIGENVEIL_TRY(privacy.options());
+  auto reading = EIGENVEIL_TRY(rows.options());
+  auto running = EIGENVEIL_TRY(run.options());
+  auto reporting = EIGENVEIL_TRY(output.report_options());
+  if (!reading.data.empty()) {
+    const auto facts = EIGENVEIL_TRY(file_facts(reading));
+    EIGENVEIL_TRY(header_stated(reading.data, facts.source));
   }
-  return FitOptions{*std::move(reading), *std::move(spending), *std::move(running), *reporting};
+  return FitOptions{std::move(reading), std::move(spending), std::move(running), reporting};
 }
 
 bool elsewhere(const CLI::App& app) {
@@ -146,15 +141,11 @@ Result<RowOptions> RowFlags::options() const {
     if (!value)
       return usage_error(
           fmt::format("--row-bound must be a number, 'private' or 'private:MAX', but is '{}'", row_bound));
-    const auto bound = RowBound::of(*value);
-    if (!bound) return bound.error();
-    options.row_bound = *bound;
+    options.row_bound = EIGENVEIL_TRY(RowBound::of(*value));
   }
   options.center = center == "none" ? Center::kNone : center == "range" ? Center::kRange : Center::kPrivate;
   options.missing = missing == "error" ? MissingPolicy::kError : MissingPolicy::kZeroRow;
-  auto opened = source.options();
-  if (!opened) return opened.error();
-  options.source = *std::move(opened);
+  options.source = EIGENVEIL_TRY(source.options());
   return options;
 }
 
@@ -187,15 +178,12 @@ void PrivacyFlags::add_to(CLI::App& app) {
 }
 
 Result<PrivacyOptions> PrivacyFlags::options() const {
-  const auto e = Epsilon::of(epsilon);
-  if (!e) return e.error();
-  const auto d = Delta::of(delta);
-  if (!d) return d.error();
-  const auto a = adjacency_from_name(adjacency);
-  if (!a) return a.error();
+  const auto e = EIGENVEIL_TRY(Epsilon::of(epsilon));
+  const auto d = EIGENVEIL_TRY(Delta::of(delta));
+  const auto a = EIGENVEIL_TRY(adjacency_from_name(adjacency));
   if (no_ledger && !dataset.empty())
     return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
-  PrivacyOptions options{*e, *d, *a};
+  PrivacyOptions options{e, d, a};
   options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
   options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
   options.use_ledger = !no_ledger;
@@ -286,18 +274,15 @@ Result<RunOptions> RunFlags::options() const {
         "again");
 #endif
   }
-  const auto bytes = bytes_from_text(memory);
-  if (!bytes) return bytes.error();
-  options.memory = *bytes;
+  options.memory = EIGENVEIL_TRY(bytes_from_text(memory));
   if (!insecure_seed.empty()) {
     options.insecure_seed = number<std::uint64_t>(insecure_seed);
     if (!options.insecure_seed)
       return usage_error(fmt::format("--insecure-seed must be a whole number, but is '{}'", insecure_seed));
   }
   if (federation) {
-    auto engine = federation->engine();
-    if (!engine) return engine.error();
-    options.engine = *std::move(engine);
+    auto engine = EIGENVEIL_TRY(federation->engine());
+    options.engine = std::move(engine);
   }
   return options;
 }

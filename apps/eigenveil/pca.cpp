@@ -24,9 +24,8 @@ struct PcaFlags {
 Status add_method(const PcaFlags& flags, PcaJob& job) {
   job.method.reset();
   if (flags.method != "auto") {
-    const auto method = pca_method_from_name(flags.method);
-    if (!method) return method.error();
-    job.method = *method;
+    const auto method = EIGENVEIL_TRY(pca_method_from_name(flags.method));
+    job.method = method;
   }
   job.sparsity = flags.sparsity;
   job.power.grid_ratio = flags.grid_ratio;
@@ -40,24 +39,22 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
       return usage_error(fmt::format("--rounds must be a whole number from 1, or auto, but is '{}'", flags.rounds));
     job.power.rounds = *rounds;
   }
-  auto spiked = flags.spiked.options();
-  if (!spiked) return spiked.error();
-  job.spiked = *spiked;
+  auto spiked = EIGENVEIL_TRY(flags.spiked.options());
+  job.spiked = spiked;
   if (flags.spiked.rank.empty()) job.spiked.rank = flags.components;
   return {};
 }
 
 Result<PcaJob> job_from(const PcaFlags& flags) {
-  auto fit = fit_options(flags.rows, flags.privacy, flags.run, flags.output);
-  if (!fit) return fit.error();
-  PcaJob job{.rows = std::move(fit->rows),
-             .privacy = fit->privacy,
-             .run = fit->run,
+  auto fit = EIGENVEIL_TRY(fit_options(flags.rows, flags.privacy, flags.run, flags.output));
+  PcaJob job{.rows = std::move(fit.rows),
+             .privacy = fit.privacy,
+             .run = fit.run,
              .components = flags.components,
              .guess = flags.guess.options(),
              .out = flags.output.out,
              .report = flags.output.report,
-             .report_options = fit->report};
+             .report_options = fit.report};
   EIGENVEIL_TRY(add_method(flags, job));
   return job;
 }

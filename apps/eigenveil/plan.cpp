@@ -62,31 +62,25 @@ Result<PlanRequest> request_from(const PlanFlags& flags, PlanRequest::Task task)
   constexpr std::size_t kMostColumns = 4096;
   if (task == PlanRequest::Task::kCovariance && flags.columns > kMostColumns)
     return usage_error(fmt::format("a covariance of more than {} columns is not forecast", kMostColumns));
-  const auto epsilon = Epsilon::of(flags.epsilon);
-  if (!epsilon) return epsilon.error();
-  const auto delta = Delta::of(flags.delta);
-  if (!delta) return delta.error();
-  const auto adjacency = adjacency_from_name(flags.adjacency);
-  if (!adjacency) return adjacency.error();
-  auto spectrum = spectrum_of(flags);
-  if (!spectrum) return spectrum.error();
-  const auto run = flags.run.options();
-  if (!run) return run.error();
-  const double typical = std::sqrt(spectrum->sum());
-  const auto bound = RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * typical));
-  if (!bound) return bound.error();
+  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(flags.epsilon));
+  const auto delta = EIGENVEIL_TRY(Delta::of(flags.delta));
+  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(flags.adjacency));
+  auto spectrum = EIGENVEIL_TRY(spectrum_of(flags));
+  const auto run = EIGENVEIL_TRY(flags.run.options());
+  const double typical = std::sqrt(spectrum.sum());
+  const auto bound = EIGENVEIL_TRY(RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * typical)));
   PlanRequest request{.task = task,
                       .model = {.rows = flags.rows,
-                                .spectrum = *std::move(spectrum),
-                                .row_bound = bound->value(),
+                                .spectrum = std::move(spectrum),
+                                .row_bound = bound.value(),
                                 .components = flags.rank.value_or(flags.components),
                                 .signal_share = flags.signal_share,
                                 .sparsity = flags.sparsity},
-                      .budget = {*epsilon, *delta, *adjacency},
+                      .budget = {epsilon, delta, adjacency},
                       .rank = flags.rank,
                       .target_error = flags.target,
                       .curves = !flags.plot.empty(),
-                      .threads = thread_count(*run)};
+                      .threads = thread_count(run)};
   return request;
 }
 

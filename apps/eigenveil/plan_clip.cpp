@@ -29,14 +29,10 @@ struct ClipPlanFlags {
 };
 
 Result<ClipPlanRequest> clip_request_from(const ClipPlanFlags& flags) {
-  const auto epsilon = Epsilon::of(flags.epsilon);
-  if (!epsilon) return epsilon.error();
-  const auto delta = Delta::of(flags.delta);
-  if (!delta) return delta.error();
-  const auto adjacency = adjacency_from_name(flags.adjacency);
-  if (!adjacency) return adjacency.error();
-  const auto run = flags.run.options();
-  if (!run) return run.error();
+  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(flags.epsilon));
+  const auto delta = EIGENVEIL_TRY(Delta::of(flags.delta));
+  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(flags.adjacency));
+  const auto run = EIGENVEIL_TRY(flags.run.options());
   if (!(flags.target > 0 && flags.target < 1))
     return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", flags.target));
   ClipPlanRequest request{.rows = flags.rows,
@@ -45,10 +41,10 @@ Result<ClipPlanRequest> clip_request_from(const ClipPlanFlags& flags) {
                           .dim = flags.dim,
                           .correlation = flags.correlation,
                           .batch = flags.batch,
-                          .budget = {*epsilon, *delta, *adjacency},
+                          .budget = {epsilon, delta, adjacency},
                           .target_error = flags.target,
                           .curves = !flags.plot.empty(),
-                          .threads = thread_count(*run)};
+                          .threads = thread_count(run)};
   request.training.steps = flags.steps;
   request.training.clip = flags.clip;
   request.training.temperature = flags.temperature;

@@ -29,31 +29,27 @@ struct GepPlanFlags {
 };
 
 Result<GepPlanRequest> gep_request_from(const GepPlanFlags& flags, GepTask task) {
-  const auto epsilon = Epsilon::of(flags.epsilon);
-  if (!epsilon) return epsilon.error();
-  const auto delta = Delta::of(flags.delta);
-  if (!delta) return delta.error();
-  const auto adjacency = adjacency_from_name(flags.adjacency);
-  if (!adjacency) return adjacency.error();
-  const auto run = flags.run.options();
-  if (!run) return run.error();
+  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(flags.epsilon));
+  const auto delta = EIGENVEIL_TRY(Delta::of(flags.delta));
+  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(flags.adjacency));
+  const auto run = EIGENVEIL_TRY(flags.run.options());
   if (!(flags.target > 0 && flags.target < 1))
     return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", flags.target));
   const bool cca = task == GepTask::kCca;
   const std::size_t d = cca ? flags.x_columns + flags.y_columns : flags.columns;
-  const auto bound = RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * std::sqrt(static_cast<double>(d))));
-  if (!bound) return bound.error();
+  const auto bound =
+      EIGENVEIL_TRY(RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * std::sqrt(static_cast<double>(d)))));
   const GepModel model{.task = task,
                        .rows = flags.rows,
                        .columns = d,
                        .x_columns = flags.x_columns,
                        .classes = task == GepTask::kSir ? flags.slices : flags.classes,
                        .signal = flags.signal,
-                       .row_bound = bound->value(),
+                       .row_bound = bound.value(),
                        .components = flags.components,
                        .sparsity = flags.sparsity};
   if (const auto checked = check(model); !checked) return checked.error();
-  return GepPlanRequest{model, {*epsilon, *delta, *adjacency}, flags.target, !flags.plot.empty(), *run};
+  return GepPlanRequest{model, {epsilon, delta, adjacency}, flags.target, !flags.plot.empty(), run};
 }
 
 int run_gep_plan(const GepPlanFlags& flags, GepTask task) {

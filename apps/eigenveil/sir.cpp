@@ -17,9 +17,8 @@ Result<Slices> slices_from(const SirFlags& flags) {
   Slices slices;
   if (!flags.cuts.empty()) {
     for (const std::string& cut : split_text(flags.cuts, ',')) {
-      const auto value = number_from_text(cut, "--cuts");
-      if (!value) return value.error();
-      slices.cuts.push_back(*value);
+      const auto value = EIGENVEIL_TRY(number_from_text(cut, "--cuts"));
+      slices.cuts.push_back(value);
     }
     return slices;
   }

@@ -294,25 +294,22 @@ bool is_image_name(const std::string& name) {
 
 Result<ImageHeader> image_header(const std::string& path) {
   for (const std::size_t most : {kHeaderBytes, std::size_t{kMostImageBytes}}) {
-    const auto bytes = bytes_of_image(path, most);
-    if (!bytes) return bytes.error();
-    auto header = checked_header(path, *reader_of(*bytes));
-    if (header || bytes->size() < most) return header;
+    const auto bytes = EIGENVEIL_TRY(bytes_of_image(path, most));
+    auto header = checked_header(path, *reader_of(bytes));
+    if (header || bytes.size() < most) return header;
   }
   return internal_error("an image's header was not read");
 }
 
 Status read_image(const std::string& path, std::size_t height, std::size_t width, bool colour, double* out) {
-  const auto bytes = bytes_of_image(path, kMostImageBytes);
-  if (!bytes) return bytes.error();
-  const auto reader = reader_of(*bytes);
-  const auto header = checked_header(path, *reader);
-  if (!header) return header.error();
-  if (header->height != height || header->width != width)
+  const auto bytes = EIGENVEIL_TRY(bytes_of_image(path, kMostImageBytes));
+  const auto reader = reader_of(bytes);
+  const auto header = EIGENVEIL_TRY(checked_header(path, *reader));
+  if (header.height != height || header.width != width)
     return bad_input(
         fmt::format("{}: is {}x{} (height x width), but {}x{} is expected: all images of a folder must "
                     "have the same size; scale them first",
-                    path, header->height, header->width, height, width));
+                    path, header.height, header.width, height, width));
   RawImage image;
   if (!reader->read_pixels(image))
     return bad_input(fmt::format("{}: is damaged or truncated: {}", path, reader->message()));

@@ -84,18 +84,17 @@ Result<std::vector<std::string>> image_files_in(const std::string& folder) {
 
 Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vector<std::string> files,
                                                const SourceOptions& options) {
-  const auto shape = image_header(files.front());
-  if (!shape) return shape.error();
-  const ArrayShape size{files.size(), shape->height * shape->width * (options.colour ? 3 : 1)};
+  const auto shape = EIGENVEIL_TRY(image_header(files.front()));
+  const ArrayShape size{files.size(), shape.height * shape.width * (options.colour ? 3 : 1)};
   if (size.columns > kMostColumns)
     return bad_input(fmt::format("{}: is {}x{} in three colours; an image has at most {} values here: scale it down",
-                                 files.front(), shape->height, shape->width, kMostColumns));
+                                 files.front(), shape.height, shape.width, kMostColumns));
   if (options.fields != 0 && options.fields != size.columns)
     return bad_input(fmt::format("{}: has {} values, but {} were stated", files.front(), size.columns, options.fields));
   SourceOptions whole = options;
   whole.share = {};
   auto source = array_source(
-      path, size, std::make_unique<ImageFiles>(std::move(files), *shape, options.colour, std::max(1, options.threads)),
+      path, size, std::make_unique<ImageFiles>(std::move(files), shape, options.colour, std::max(1, options.threads)),
       whole);
   if (!source.ok() || options.share.count == 1) return source;
   return share_of(*std::move(source), options.share);
@@ -108,18 +107,16 @@ namespace eigenveil {
 Result<std::optional<ImageFolder>> image_folder(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return std::optional<ImageFolder>();
-  const auto files = data::image_files_in(path);
-  if (!files) return files.error();
+  const auto files = EIGENVEIL_TRY(data::image_files_in(path));
   std::optional<ImageFolder> folder;
-  for (const std::string& file : *files) {
-    const auto header = data::image_header(file);
-    if (!header) return header.error();
-    if (!folder) folder = {header->height, header->width, files->size()};
-    if (header->height != folder->height || header->width != folder->width)
+  for (const std::string& file : files) {
+    const auto header = EIGENVEIL_TRY(data::image_header(file));
+    if (!folder) folder = {header.height, header.width, files.size()};
+    if (header.height != folder->height || header.width != folder->width)
       return bad_input(
           fmt::format("{}: is {}x{} (height x width), but {} is {}x{}: all images of a folder must have "
                       "the same size; scale them first",
-                      file, header->height, header->width, files->front(), folder->height, folder->width));
+                      file, header.height, header.width, files.front(), folder->height, folder->width));
   }
   return folder;
 }

@@ -24,10 +24,9 @@ std::vector<T> gathered(const std::vector<T>& from, const std::vector<std::size_
 }
 
 Result<Tensor> read_tensor(const std::string& path, const std::string& name) {
-  auto array = data::open_npz_array(path, name, kMostDimensions);
-  if (!array) return array.error();
-  const data::NpyHeader& header = array->header;
-  const std::string& where = array->stream->name();
+  auto array = EIGENVEIL_TRY(data::open_npz_array(path, name, kMostDimensions));
+  const data::NpyHeader& header = array.header;
+  const std::string& where = array.stream->name();
   if (header.fortran_order)
     return bad_input(fmt::format("{}: is stored column by column; save numpy.ascontiguousarray of it", where));
   Tensor tensor{name, {header.dimensions.begin(), header.dimensions.end()}, {}, {}, false};
@@ -38,7 +37,7 @@ Result<Tensor> read_tensor(const std::string& path, const std::string& name) {
   for (std::uint64_t left = header.array_bytes(); left > 0;) {
     const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, data::kPieceBytes));
     bytes.resize(piece);
-    EIGENVEIL_TRY(data::read_exactly(*array->stream, bytes.data(), piece, "array"));
+    EIGENVEIL_TRY(data::read_exactly(*array.stream, bytes.data(), piece, "array"));
     data::with_loader(header.type, [&](const auto& load) {
       for (std::size_t at = 0; at < piece; at += header.type.size) {
         const double value = load(bytes.data() + at);
@@ -50,7 +49,7 @@ Result<Tensor> read_tensor(const std::string& path, const std::string& name) {
     });
     left -= piece;
   }
-  EIGENVEIL_TRY(data::expect_end(*array->stream));
+  EIGENVEIL_TRY(data::expect_end(*array.stream));
   for (std::size_t i = 0; i < tensor.floats.size(); ++i)
     if (!std::isfinite(tensor.floats[i]))
       return bad_input(fmt::format("{}: row {} has a value that is missing, not finite, or too large for a float",
@@ -77,14 +76,12 @@ Tensor Tensor::take(const std::vector<std::size_t>& rows) const {
 }
 
 Result<std::vector<Tensor>> read_tensors(const std::string& path) {
-  const auto names = data::npz_arrays(path);
-  if (!names) return names.error();
-  if (names->empty()) return bad_input(fmt::format("{}: holds no arrays; expected an NPZ file of numpy.savez", path));
+  const auto names = EIGENVEIL_TRY(data::npz_arrays(path));
+  if (names.empty()) return bad_input(fmt::format("{}: holds no arrays; expected an NPZ file of numpy.savez", path));
   std::vector<Tensor> tensors;
-  for (const std::string& name : *names) {
-    auto tensor = read_tensor(path, name);
-    if (!tensor) return tensor.error();
-    tensors.push_back(*std::move(tensor));
+  for (const std::string& name : names) {
+    auto tensor = EIGENVEIL_TRY(read_tensor(path, name));
+    tensors.push_back(std::move(tensor));
     if (tensors.back().rows() != tensors.front().rows())
       return bad_input(fmt::format("{}: '{}' has {} rows but '{}' has {}: every pair needs both", path,
                                    tensors.front().name, tensors.front().rows(), name, tensors.back().rows()));

@@ -46,14 +46,12 @@ Result<std::string> sha256_of_files(const std::vector<std::string>& paths) {
   crypto_hash_sha256_init(&state);
   std::vector<char> block(std::size_t{1} << 20);
   for (const std::string& path : paths) {
-    const auto file = data::File::open(path);
-    if (!file) return file.error();
-    for (std::uint64_t at = 0; at < (*file)->size();) {
-      const auto got = (*file)->read_some(at, block.data(), block.size());
-      if (!got) return got.error();
-      if (*got == 0) break;
-      crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(block.data()), *got);
-      at += *got;
+    const auto file = EIGENVEIL_TRY(data::File::open(path));
+    for (std::uint64_t at = 0; at < file->size();) {
+      const auto got = EIGENVEIL_TRY(file->read_some(at, block.data(), block.size()));
+      if (got == 0) break;
+      crypto_hash_sha256_update(&state, reinterpret_cast<const unsigned char*>(block.data()), got);
+      at += got;
     }
   }
   return hex_of(state);

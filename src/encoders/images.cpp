@@ -75,23 +75,20 @@ Result<ImageEncoder> ImageEncoder::make(const Options& options) {
   if (module) return with_module(options, file);
   if (options.channels != 1) return usage_error("only torchscript: encoders take images in colour");
   if (options.kind == "pixels") return ImageEncoder(options, options.height * options.width);
-  auto scatter = Scatter::make(options.height, options.width);
-  if (!scatter) return scatter.error();
-  ImageEncoder encoder(options, scatter->features());
-  encoder.scatter_ = *std::move(scatter);
+  auto scatter = EIGENVEIL_TRY(Scatter::make(options.height, options.width));
+  ImageEncoder encoder(options, scatter.features());
+  encoder.scatter_ = std::move(scatter);
   return encoder;
 }
 
 Result<ImageEncoder> ImageEncoder::with_module(const Options& options, const std::string& path) {
-  const auto file = ModuleFile::read(path);
-  if (!file) return file.error();
+  const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
   ImageEncoder encoder(options, 0);
-  encoder.identity_ = {kTorchScript, file->name, file->sha256};
+  encoder.identity_ = {kTorchScript, file.name, file.sha256};
   EIGENVEIL_TRY(check_encoder(encoder.identity_, options.sha256));
   const RowMajorMatrix black = RowMajorMatrix::Zero(1, static_cast<Eigen::Index>(encoder.pixels()));
-  auto module = torch_encoder(*file, "encode_image", image_tensor(black, options), {.threads = options.threads});
-  if (!module) return module.error();
-  encoder.module_ = *std::move(module);
+  encoder.module_ =
+      EIGENVEIL_TRY(torch_encoder(file, "encode_image", image_tensor(black, options), {.threads = options.threads}));
   encoder.features_ = encoder.module_->features();
   return encoder;
 }
@@ -125,9 +122,8 @@ Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std
   pictures = (pictures.array() * (options.upper - options.lower) + options.lower).matrix();
   const auto d = static_cast<Eigen::Index>(encoder.features());
   const auto width = std::min({static_cast<Eigen::Index>(k), d, static_cast<Eigen::Index>(images)});
-  const auto encoded = encoder.encode(pictures.data(), images, threads);
-  if (!encoded) return encoded.error();
-  Matrix X = *encoded;
+  const auto encoded = EIGENVEIL_TRY(encoder.encode(pictures.data(), images, threads));
+  Matrix X = encoded;
   const Vector mean = X.colwise().mean();
   X.rowwise() -= mean.transpose();
 
@@ -137,9 +133,8 @@ Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std
   Matrix Q = Matrix::NullaryExpr(d, wide, [&] { return std::ldexp(static_cast<double>(bits() >> 11), -53) - 0.5; });
   for (int round = 0; round < 4; ++round) Q = basis_of(product(X, true, product(X, false, Q)));
   const Matrix XQ = product(X, false, Q);
-  const auto pairs = top_eigenpairs(product(XQ, true, XQ), static_cast<std::size_t>(width));
-  if (!pairs) return pairs.error();
-  return PublicBasis{mean, product(Q, false, pairs->vectors)};
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(product(XQ, true, XQ), static_cast<std::size_t>(width)));
+  return PublicBasis{mean, product(Q, false, pairs.vectors)};
 }
 
 }  // namespace eigenveil

@@ -66,18 +66,16 @@ TextEncoder TextEncoder::hash(std::size_t dimensions) {
 // FILE.npy, a row a word, and the words in FILE.txt, one a line.
 Result<TextEncoder> TextEncoder::array_vectors(const std::string& path, const std::string& sha256) {
   const std::string list = path.substr(0, path.size() - 4) + ".txt";
-  auto source = open_source(path, {});
-  if (!source) return source.error();
-  const auto words = read_lines(list, "word");
-  if (!words) return words.error();
-  if (const std::size_t rows = (*source)->rows_announced().value_or(0); rows != words->size())
+  auto source = EIGENVEIL_TRY(open_source(path, {}));
+  const auto words = EIGENVEIL_TRY(read_lines(list, "word"));
+  if (const std::size_t rows = source->rows_announced().value_or(0); rows != words.size())
     return bad_input(
-        fmt::format("{} has {} rows, but {} has {} words: expected one a row", path, rows, list, words->size()));
+        fmt::format("{} has {} rows, but {} has {} words: expected one a row", path, rows, list, words.size()));
   TextEncoder encoder;
   EIGENVEIL_TRY(encoder.identify({path, list}, sha256));
-  encoder.dimensions_ = (*source)->columns().size();
+  encoder.dimensions_ = source->columns().size();
   for (RawBatch batch;;) {
-    EIGENVEIL_TRY((*source)->next(batch, 4096));
+    EIGENVEIL_TRY(source->next(batch, 4096));
     if (batch.rows == 0) break;
     for (std::size_t i = 0; i < batch.rows; ++i) {
       const Vector v = Eigen::Map<const Vector>(batch.values.data() + i * encoder.dimensions_,
@@ -85,7 +83,7 @@ Result<TextEncoder> TextEncoder::array_vectors(const std::string& path, const st
       const std::size_t row = batch.first_row + i;
       if (!v.allFinite())
         return bad_input(fmt::format("{}, row {}: has a value that is missing or not finite", path, row + 1));
-      encoder.words_.emplace((*words)[row], v);
+      encoder.words_.emplace(words[row], v);
     }
   }
   return encoder;
@@ -122,22 +120,18 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path, const std::str
 }
 
 Status TextEncoder::identify(const std::vector<std::string>& files, const std::string& sha256) {
-  auto hash = sha256_of_files(files);
-  if (!hash) return hash.error();
-  identity_ = {"vectors", std::filesystem::path(files.front()).filename().string(), *std::move(hash)};
+  auto hash = EIGENVEIL_TRY(sha256_of_files(files));
+  identity_ = {"vectors", std::filesystem::path(files.front()).filename().string(), std::move(hash)};
   return check_encoder(identity_, sha256);
 }
 
 Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const std::string& sha256, int threads) {
-  const auto file = ModuleFile::read(path);
-  if (!file) return file.error();
+  const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
   TextEncoder encoder;
-  encoder.identity_ = {"torchscript", file->name, file->sha256};
+  encoder.identity_ = {"torchscript", file.name, file.sha256};
   EIGENVEIL_TRY(check_encoder(encoder.identity_, sha256));
   const std::string some = "a";
-  auto module = torch_encoder(*file, "encode_text", bytes_of({&some, 1}), {.threads = threads});
-  if (!module) return module.error();
-  encoder.module_ = *std::move(module);
+  encoder.module_ = EIGENVEIL_TRY(torch_encoder(file, "encode_text", bytes_of({&some, 1}), {.threads = threads}));
   encoder.dimensions_ = encoder.module_->features();
   return encoder;
 }
@@ -191,9 +185,8 @@ Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, c
 }
 
 Result<Vector> TextEncoder::encode(const std::string& text) const {
-  const auto rows = encode({&text, 1}, [](std::size_t) { return "a text"; });
-  if (!rows) return rows.error();
-  return Vector(rows->row(0).transpose());
+  const auto rows = EIGENVEIL_TRY(encode({&text, 1}, [](std::size_t) { return "a text"; }));
+  return Vector(rows.row(0).transpose());
 }
 
 Result<std::vector<std::string>> read_lines(const std::string& path, const char* what) {
@@ -222,9 +215,8 @@ Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std:
       const std::size_t hole = prompt.find("{}");
       if (hole == std::string::npos)
         return bad_input(fmt::format("the prompt '{}' has no {{}} where the class goes", prompt));
-      const auto encoded = encoder.encode(prompt.replace(hole, 2, classes[k]));
-      if (!encoded) return encoded.error();
-      row += encoded->transpose();
+      const auto encoded = EIGENVEIL_TRY(encoder.encode(prompt.replace(hole, 2, classes[k])));
+      row += encoded.transpose();
     }
     if (!(row.norm() > 0)) return bad_input(fmt::format("the prompts of '{}' cancel each other out", classes[k]));
     row.normalize();

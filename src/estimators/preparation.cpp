@@ -27,11 +27,9 @@ Status bound_rows(Oracle& oracle, const PreparationOptions& options, double rows
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
   const auto target = static_cast<std::int64_t>((1 - options.bound_quantile) * rows);
-  const auto found = oracle.first_at_most(kBoundLabel, NormExceedance{grid, {}}, target);
-  if (!found) return found.error();
-  const auto bound = RowBound::of(grid[**found]);
-  if (!bound) return bound.error();
-  return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), *bound);
+  const auto found = EIGENVEIL_TRY(oracle.first_at_most(kBoundLabel, NormExceedance{grid, {}}, target));
+  const auto bound = EIGENVEIL_TRY(RowBound::of(grid[*found]));
+  return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), bound);
 }
 
 }  // namespace
@@ -55,17 +53,15 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options) {
   Preparation result{static_cast<double>(shape.rows.value_or(0)),
                      Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
   if (counts_rows(shape.adjacency)) {
-    const auto count = oracle.ask(kCountLabel, ClassCounts{1});
-    if (!count) return count.error();
-    result.rows = std::max(1.0, std::round(count->value()(0, 0)));
+    const auto count = EIGENVEIL_TRY(oracle.ask(kCountLabel, ClassCounts{1}));
+    result.rows = std::max(1.0, std::round(count.value()(0, 0)));
   }
   if (options.private_mean) {
-    const auto sums = oracle.ask(kMeanLabel, ClassSums{1});
-    if (!sums) return sums.error();
-    result.mean = sums->value().col(0) / result.rows;
-    const auto bound = options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius);
-    if (!bound) return bound.error();
-    EIGENVEIL_TRY(oracle.recenter(result.mean, *bound));
+    const auto sums = EIGENVEIL_TRY(oracle.ask(kMeanLabel, ClassSums{1}));
+    result.mean = sums.value().col(0) / result.rows;
+    const auto bound =
+        EIGENVEIL_TRY(options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius));
+    EIGENVEIL_TRY(oracle.recenter(result.mean, bound));
   }
   if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, options, result.rows));
   return result;

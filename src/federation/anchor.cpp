@@ -23,10 +23,9 @@ Status check_anchor(const std::string& path, std::uint64_t generation) {
 
 Status write_anchor(const std::string& path, std::uint64_t generation) {
   if (path.empty()) return {};
-  auto file = AtomicFile::create(path);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(fmt::format("{}\n", generation)));
-  return file->commit();
+  auto file = EIGENVEIL_TRY(AtomicFile::create(path));
+  EIGENVEIL_TRY(file.append(fmt::format("{}\n", generation)));
+  return file.commit();
 }
 
 }  // namespace eigenveil::federation

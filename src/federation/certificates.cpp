@@ -125,11 +125,9 @@ struct Authority {
 };
 
 Result<Authority> read_authority(const std::string& folder) {
-  const auto certificate_pem = read_text(folder + "/ca.crt");
-  if (!certificate_pem) return certificate_pem.error();
-  const auto key_pem = read_text(folder + "/ca.key");
-  if (!key_pem) return key_pem.error();
-  Authority authority{certificate_from(*certificate_pem), key_from(*key_pem)};
+  const auto certificate_pem = EIGENVEIL_TRY(read_text(folder + "/ca.crt"));
+  const auto key_pem = EIGENVEIL_TRY(read_text(folder + "/ca.key"));
+  Authority authority{certificate_from(certificate_pem), key_from(key_pem)};
   if (!authority.certificate) return bad_input(fmt::format("{}/ca.crt is no PEM certificate", folder));
   if (!authority.key) return bad_input(fmt::format("{}/ca.key is no PEM private key without a password", folder));
   if (X509_check_private_key(authority.certificate.get(), authority.key.get()) != 1) {
@@ -210,13 +208,12 @@ Result<std::string> make_request(const std::string& path, const Request& request
   EIGENVEIL_TRY(check_name(request.name));
   EIGENVEIL_TRY(check_new(path + ".csr"));
   EIGENVEIL_TRY(check_new(path + ".key"));
-  const auto names = alternative_names(request);
-  if (!names) return names.error();
+  const auto names = EIGENVEIL_TRY(alternative_names(request));
   const KeyPtr key(EVP_EC_gen("P-256"));
   const RequestPtr made(X509_REQ_new());
   X509_REQ* csr = made.get();
   if (!key || !csr || X509_REQ_set_version(csr, X509_REQ_VERSION_1) != 1 || X509_REQ_set_pubkey(csr, key.get()) != 1 ||
-      !add_entry(X509_REQ_get_subject_name(csr), "CN", request.name) || !ask_for_names(csr, *names) ||
+      !add_entry(X509_REQ_get_subject_name(csr), "CN", request.name) || !ask_for_names(csr, names) ||
       X509_REQ_sign(csr, key.get(), EVP_sha256()) == 0)
     return openssl_failed("making a request");
   const BioPtr pem(BIO_new(BIO_s_mem()));
@@ -235,8 +232,7 @@ Result<Requested> read_request(const std::string& csr_pem) {
   if (!own) return bad_input("the request is not signed by the key that it is for");
   if (EVP_PKEY_get_security_bits(key) < 112)
     return bad_input("the request's key is too weak: make a new one with 'eigenveil federation request'");
-  const auto common = common_name_of(X509_REQ_get_subject_name(csr.get()));
-  if (!common) return common.error();
+  const auto common = EIGENVEIL_TRY(common_name_of(X509_REQ_get_subject_name(csr.get())));
   const std::unique_ptr<STACK_OF(X509_EXTENSION), Freed<free_extensions>> extensions(
       X509_REQ_get_extensions(csr.get()));
   const AlternativeNamesPtr names(
@@ -244,15 +240,14 @@ Result<Requested> read_request(const std::string& csr_pem) {
   ERR_clear_error();
   const auto claimed = names_in(names.get());
   if (!claimed) return Error{claimed.error().code, "the request: " + claimed.error().message};
-  if (claimed->name != *common) return bad_input("the request has two names");
-  EIGENVEIL_TRY(check_name(*common));
+  if (claimed->name != common) return bad_input("the request has two names");
+  EIGENVEIL_TRY(check_name(common));
   return Requested{*claimed, key_hash_of(X509_REQ_get_X509_PUBKEY(csr.get()))};
 }
 
 Result<Party> sign_request(const std::string& folder, const std::string& csr_pem, Role role, const Validity& validity) {
-  const auto asked = read_request(csr_pem);
-  if (!asked) return asked.error();
-  const Request& request = asked->request;
+  const auto asked = EIGENVEIL_TRY(read_request(csr_pem));
+  const Request& request = asked.request;
   if (request.role != role)
     return usage_error(
         fmt::format("the request is for the {} {}, not for a {}: sign it with --role {} only if that is "
@@ -260,11 +255,9 @@ Result<Party> sign_request(const std::string& folder, const std::string& csr_pem
                     name(request.role), quote(request.name), name(role), name(request.role), quote(request.name)));
   const std::string path = folder + "/" + request.name + ".crt";
   EIGENVEIL_TRY(check_new(path));
-  const auto names = alternative_names(request);
-  if (!names) return names.error();
-  const auto authority = read_authority(folder);
-  if (!authority) return authority.error();
-  X509* ca = authority->certificate.get();
+  const auto names = EIGENVEIL_TRY(alternative_names(request));
+  const auto authority = EIGENVEIL_TRY(read_authority(folder));
+  X509* ca = authority.certificate.get();
 
   const RequestPtr csr(PEM_read_bio_X509_REQ(read_from(csr_pem).get(), nullptr, nullptr, nullptr));
   const CertificatePtr made = blank(X509_REQ_get0_pubkey(csr.get()), validity);
@@ -278,14 +271,14 @@ Result<Party> sign_request(const std::string& folder, const std::string& csr_pem
   if (!add_extension(certificate, ca, NID_basic_constraints, "critical,CA:FALSE") ||
       !add_extension(certificate, ca, NID_key_usage, "critical,digitalSignature") ||
       !add_extension(certificate, ca, NID_ext_key_usage, role == Role::kSite ? "clientAuth" : "serverAuth") ||
-      !add_extension(certificate, ca, NID_subject_alt_name, *names) ||
+      !add_extension(certificate, ca, NID_subject_alt_name, names) ||
       !add_extension(certificate, ca, NID_subject_key_identifier, "hash") ||
       !add_extension(certificate, ca, NID_authority_key_identifier, "keyid") ||
-      X509_sign(certificate, authority->key.get(), EVP_sha256()) == 0)
+      X509_sign(certificate, authority.key.get(), EVP_sha256()) == 0)
     return openssl_failed("making a certificate");
   const std::string pem = pem_of(certificate);
-  auto party = party_of(pem);  // what is issued is what everybody will accept
-  if (!party) return party.error();
+  // What is issued is what everybody will accept.
+  auto party = EIGENVEIL_TRY(party_of(pem));
   EIGENVEIL_TRY(write_new_file(path, pem, 0644));
   return party;
 }

@@ -93,9 +93,8 @@ Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Propos
   EIGENVEIL_TRY(make_folder(options_.journal));
   const std::string path = options_.journal + "/proposal.bin";
   wire::v2::SignedProposal before;
-  const auto begun = load(path, before);
-  if (!begun) return begun.error();
-  if (*begun) {
+  const auto begun = EIGENVEIL_TRY(load(path, before));
+  if (begun) {
     wire::v2::Proposal there;
     EIGENVEIL_TRY(read_canonical(before.proposal(), there));
     proposal.set_study(there.study());
@@ -108,9 +107,9 @@ Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Propos
   }
   wire::v2::SignedProposal message;
   message.set_proposal(canonical_bytes(proposal));
-  const auto signature = sign(options_.identity.key, proposal_statement(hash("proposal", {message.proposal()})));
-  if (!signature) return signature.error();
-  message.set_signature(*signature);
+  const auto signature =
+      EIGENVEIL_TRY(sign(options_.identity.key, proposal_statement(hash("proposal", {message.proposal()}))));
+  message.set_signature(signature);
   message.set_certificate(options_.identity.certificate);
   EIGENVEIL_TRY(store(path, message));
   return message;
@@ -120,8 +119,7 @@ Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Propos
 Result<wire::v2::Roster> FederatedRows::meet(Sites& sites, const wire::v2::SignedProposal& proposal) const {
   wire::v2::Roster roster;
   const std::string path = options_.journal + "/roster.bin";
-  const auto decided = load(path, roster);
-  if (!decided) return decided.error();
+  const auto decided = EIGENVEIL_TRY(load(path, roster));
   std::map<std::string, wire::v2::Accept> known;
   for (const auto& accept : roster.accepts()) {
     wire::v2::AcceptStatement said;
@@ -141,7 +139,7 @@ Result<wire::v2::Roster> FederatedRows::meet(Sites& sites, const wire::v2::Signe
     return Error{code, fmt::format("{} of {} sites take part, where {} are needed{}", accepted.size(),
                                    options_.sites.size(), least, reasons)};
   }
-  if (!*decided) {
+  if (!decided) {
     wire::v2::Proposal proposed;
     EIGENVEIL_TRY(read_canonical(proposal.proposal(), proposed));
     roster.set_study(proposed.study());
@@ -191,43 +189,38 @@ Result<double> alone(PrivacyPlan plan, std::size_t shares, const PrivacyOptions&
 Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observer& observer) {
   if (request.shape.model_based)
     return usage_error("a model-based guarantee needs all rows in one place: use --guarantee strict");
-  auto certified = certify(with_spares(for_sites(request.shape)), largest_sensitivity(lattice_), request.privacy);
-  if (!certified) return certified.error();
-  auto wanted = proposal(request, certified->plan);
-  if (!wanted) return wanted.error();
-  const auto proposed = signed_proposal(*std::move(wanted));
-  if (!proposed) return proposed.error();
+  auto certified =
+      EIGENVEIL_TRY(certify(with_spares(for_sites(request.shape)), largest_sensitivity(lattice_), request.privacy));
+  auto wanted = EIGENVEIL_TRY(proposal(request, certified.plan));
+  const auto proposed = EIGENVEIL_TRY(signed_proposal(std::move(wanted)));
   wire::v2::Proposal agreed;
-  EIGENVEIL_TRY(read_canonical(proposed->proposal(), agreed));
-  const auto epsilon_alone = alone(certified->plan, options_.shares(), request.privacy);
-  if (!epsilon_alone) return epsilon_alone.error();
-  auto journal = AnswerLog::open(options_.journal + "/totals.bin");
-  if (!journal) return journal.error();
+  EIGENVEIL_TRY(read_canonical(proposed.proposal(), agreed));
+  const auto epsilon_alone = EIGENVEIL_TRY(alone(certified.plan, options_.shares(), request.privacy));
+  auto journal = EIGENVEIL_TRY(AnswerLog::open(options_.journal + "/totals.bin"));
   observer.step("waiting for sites");
-  auto sites = Sites::listen({options_.listen, options_.identity, options_.peers,
-                              std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.patience_seconds)),
-                              options_.say});
-  if (!sites) return sites.error();
+  auto sites = EIGENVEIL_TRY(Sites::listen(
+      {options_.listen, options_.identity, options_.peers,
+       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * options_.patience_seconds)), options_.say}));
   if (options_.say)
-    options_.say(fmt::format("Study {}: waiting at port {} for {}", study_text(agreed.study()), (*sites)->port(),
+    options_.say(fmt::format("Study {}: waiting at port {} for {}", study_text(agreed.study()), sites->port(),
                              fmt::join(options_.sites, ", ")));
-  std::shared_ptr<Sites> shared = *std::move(sites);
-  auto roster = meet(*shared, *proposed);
+  std::shared_ptr<Sites> shared = std::move(sites);
+  auto roster = meet(*shared, proposed);
   if (!roster) {
     shared->finish();
     return roster.error();
   }
-  PrivacyPlan asked = certified->plan;
-  Charge charge{asked, certified->epsilon, true, ""};
+  PrivacyPlan asked = certified.plan;
+  Charge charge{asked, certified.epsilon, true, ""};
   if (options_.spare_rounds > 0) {
     charge.spares = {charge.plan.events.back()};
     charge.plan.events.pop_back();
   }
-  charge.federation = std::make_shared<nlohmann::json>(told(agreed, *epsilon_alone));
-  auto oracle = FederatedOracle::make(shared, {*proposed, *std::move(roster), charge.plan, lattice_, columns_},
-                                      options_, *std::move(journal), charge.federation);
-  if (!oracle) return oracle.error();
-  return ChargedOracle{std::move(charge), *std::move(oracle)};
+  charge.federation = std::make_shared<nlohmann::json>(told(agreed, epsilon_alone));
+  auto oracle =
+      EIGENVEIL_TRY(FederatedOracle::make(shared, {proposed, *std::move(roster), charge.plan, lattice_, columns_},
+                                          options_, std::move(journal), charge.federation));
+  return ChargedOracle{std::move(charge), std::move(oracle)};
 }
 
 class FederatedEngine final : public Engine {
@@ -237,9 +230,8 @@ class FederatedEngine final : public Engine {
                                          std::size_t, Observer&) override {
     if (run.insecure_seed)
       return usage_error("--insecure-seed is for rows of one's own: sites draw their noise themselves");
-    const auto bound = first_bound(options, opened.map);
-    if (!bound) return bound.error();
-    const Lattice lattice{bound->value(), BoundingOptions{*bound}.bits};
+    const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
+    const Lattice lattice{bound.value(), BoundingOptions{bound}.bits};
     wire::v2::Rows rows = to_wire(options, opened);
     rows.set_radius(lattice.radius);
     rows.set_bits(static_cast<std::uint32_t>(lattice.bits));

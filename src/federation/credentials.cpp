@@ -61,11 +61,10 @@ std::shared_ptr<grpc::ServerCredentials> credentials_of_coordinator(const Identi
   tls::TlsServerCredentialsOptions options(std::make_shared<tls::StaticDataCertificateProvider>(
       own.authority, std::vector<tls::IdentityKeyCertPair>{{own.key, own.certificate}}));
   fill(options, own, [authority = own.authority, sites](const std::string& certificate) -> Status {
-    const auto party = party_of(certificate);
-    if (!party) return party.error();
-    const auto pin = sites.find(party->name);
-    if (pin == sites.end()) return bad_input("'" + party->name + "' is not among the sites of this study");
-    return verify_party(authority, certificate, Role::kSite, party->name, pin->second);
+    const auto party = EIGENVEIL_TRY(party_of(certificate));
+    const auto pin = sites.find(party.name);
+    if (pin == sites.end()) return bad_input("'" + party.name + "' is not among the sites of this study");
+    return verify_party(authority, certificate, Role::kSite, party.name, pin->second);
   });
   options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   return tls::TlsServerCredentials(options);

@@ -116,26 +116,24 @@ ChainedAsk FederatedOracle::chained(wire::v2::Ask ask) const {
 // failed. What this process wrote itself is not read again.
 Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v2::Ask& ask, const AnswerShape& shape) {
   while (!durable_.valid() && replayed_ < journal_.size()) {
-    const auto kept = journal_.read(replayed_);
-    if (!kept) return kept.error();
+    const auto kept = EIGENVEIL_TRY(journal_.read(replayed_));
     const ChainedAsk asked = chained(ask);
-    if (canonical_bytes(kept->ask) != asked.bytes)
+    if (canonical_bytes(kept.ask) != asked.bytes)
       return usage_error(
           fmt::format("{}: the journal belongs to another study or another version of eigenveil; give "
                       "--journal a new folder",
                       options_.journal));
     ++replayed_;
     chain_.add(asked.bytes);
-    active_ = {kept->answer.from().begin(), kept->answer.from().end()};
-    if (kept->answer.number() == 0) {  // without a total
+    active_ = {kept.answer.from().begin(), kept.answer.from().end()};
+    if (kept.answer.number() == 0) {  // without a total
       ask.set_repeats(asked.ask.number());
       ++spares_used_;
       continue;
     }
-    if (kept->answer.entries() != shape.entries) return internal_error("a total of the journal has another size");
-    auto values = values_of(*kept);
-    if (!values) return values.error();
-    return std::optional(*std::move(values));
+    if (kept.answer.entries() != shape.entries) return internal_error("a total of the journal has another size");
+    auto values = EIGENVEIL_TRY(values_of(kept));
+    return std::optional(std::move(values));
   }
   return std::optional<std::vector<Int128>>();
 }
@@ -175,10 +173,9 @@ Status FederatedOracle::written() {
 // starts again sends the same one, under the same number. Only who was lost is not: it is written before it matters.
 Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const AnswerShape& shape) {
   ask.set_study(study_.roster.study());
-  auto known = from_journal(ask, shape);
-  if (!known) return known.error();
+  auto known = EIGENVEIL_TRY(from_journal(ask, shape));
   tell_lost();
-  if (*known) return **std::move(known);
+  if (known) return *std::move(known);
   for (;;) {
     if (!enough(active_.size()) || spares_used_ > options_.spare_rounds) return too_few(ask.label());
     const ChainedAsk asked = chained(ask);
@@ -201,35 +198,30 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const An
 }
 
 Result<FederatedOracle::NoisyTotal> FederatedOracle::total(wire::v2::Ask ask, PrivateSum empty) {
-  const auto mu = meter_.gaussian(ask.label());
-  if (!mu) return mu.error();
-  const auto noise = GaussianMechanism::noise_for(empty.moved, *mu);
-  if (!noise) return noise.error();
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(ask.label()));
+  const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(empty.moved, mu));
   // A row moves no entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md).
   // Without the number of rows nobody knows.
-  const double largest = static_cast<double>(everyone_.size()) * 64 * noise->deviation() +
+  const double largest = static_cast<double>(everyone_.size()) * 64 * noise.deviation() +
                          static_cast<double>(rows_of(everyone_)) * empty.moved.value();
-  ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, noise->shift) < 0x1p62);
-  auto values = perform(ask, shape_of(empty, noise->shift));
-  if (!values) return values.error();
+  ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, noise.shift) < 0x1p62);
+  auto values = EIGENVEIL_TRY(perform(ask, shape_of(empty, noise.shift)));
   const auto sites = static_cast<double>(active_.size());
   const double factor = stands_for() * std::sqrt(sites / static_cast<double>(options_.shares()));
-  const double deviation = factor * deviation_of(empty, *mu);
-  empty.values = *std::move(values);
-  return NoisyTotal{GaussianMechanism::to_matrix(NoisySum(std::move(empty), noise->shift), stands_for()), deviation};
+  const double deviation = factor * deviation_of(empty, mu);
+  empty.values = std::move(values);
+  return NoisyTotal{GaussianMechanism::to_matrix(NoisySum(std::move(empty), noise.shift), stands_for()), deviation};
 }
 
 Result<Answer> FederatedOracle::gaussian(wire::v2::Ask ask, PrivateSum empty) {
-  auto noisy = total(std::move(ask), std::move(empty));
-  if (!noisy) return noisy.error();
-  return Answer(std::move(noisy->value), noisy->deviation);
+  auto noisy = EIGENVEIL_TRY(total(std::move(ask), std::move(empty)));
+  return Answer(std::move(noisy.value), noisy.deviation);
 }
 
 Result<Released<std::size_t>> FederatedOracle::histogram(const wire::v2::Ask& ask, std::size_t points,
                                                          std::int64_t target) {
-  const auto cells = total(ask, NoisyHistogram::empty(points, study_.plan.adjacency));
-  if (!cells) return cells.error();
-  return NoisyHistogram::first_at_most(cells->value, target);
+  const auto cells = EIGENVEIL_TRY(total(ask, NoisyHistogram::empty(points, study_.plan.adjacency)));
+  return NoisyHistogram::first_at_most(cells.value, target);
 }
 
 Result<Answer> FederatedOracle::ask(const std::string& label, const SumQuery& query) {
@@ -252,20 +244,17 @@ Result<FilteredAnswer> FederatedOracle::ask_filtered(const std::string& search, 
   wire::v2::Ask ask;
   ask.set_label(search);
   *ask.mutable_search() = to_wire(query);
-  auto chosen = histogram(ask, query.grid.size(), target);
-  if (!chosen) return chosen.error();
+  auto chosen = EIGENVEIL_TRY(histogram(ask, query.grid.size(), target));
   ask.Clear();
   ask.set_label(product);
   *ask.mutable_product() = to_wire(query);
-  ask.set_chosen(static_cast<std::uint32_t>(**chosen));
-  auto sum = gaussian(ask, empty_sum(query, **chosen, study_.lattice, study_.plan.adjacency));
-  if (!sum) return sum.error();
-  return FilteredAnswer{*std::move(chosen), *std::move(sum)};
+  ask.set_chosen(static_cast<std::uint32_t>(*chosen));
+  auto sum = EIGENVEIL_TRY(gaussian(ask, empty_sum(query, *chosen, study_.lattice, study_.plan.adjacency)));
+  return FilteredAnswer{std::move(chosen), std::move(sum)};
 }
 
 Status FederatedOracle::move(const wire::v2::Ask& ask, RowBound radius) {
-  const auto done = perform(ask, {});
-  if (!done) return done.error();
+  EIGENVEIL_TRY(perform(ask, {}));
   study_.lattice.radius = radius.value();
   return {};
 }

@@ -90,12 +90,10 @@ Result<OwnRows> own_rows(const wire::v2::Rows& proposed, const SiteConfig& confi
                                  config.limits.columns));
   if (proposed.columns_size() == 0) return bad_input("it names no columns");
   RowOptions rows;
-  auto features = features_named(proposed, config);
-  if (!features) return features.error();
-  rows.bounds = *std::move(features);
-  const auto center = center_of(proposed);
-  if (!center) return center.error();
-  rows.center = *center;
+  auto features = EIGENVEIL_TRY(features_named(proposed, config));
+  rows.bounds = std::move(features);
+  const auto center = EIGENVEIL_TRY(center_of(proposed));
+  rows.center = center;
   rows.missing = config.missing;
   rows.row_bound = config.row_bound;
   if (!config.row_bound && proposed.has_row_bound()) {
@@ -104,25 +102,22 @@ Result<OwnRows> own_rows(const wire::v2::Rows& proposed, const SiteConfig& confi
     rows.row_bound = *bound;
   }
   if (proposed.has_class_column()) {
-    auto column = class_column_named(proposed.class_column().column(), config);
-    if (!column) return column.error();
-    rows.class_column = *std::move(column);
+    rows.class_column = EIGENVEIL_TRY(class_column_named(proposed.class_column().column(), config));
   }
   rows.source = config.source;
 
-  const auto opened = open_data(rows);  // no file yet: columns and classes alone
-  if (!opened) return opened.error();
-  const auto bound = first_bound(rows, opened->map);
-  if (!bound) return bound.error();
-  wire::v2::Rows own = to_wire(rows, *opened);
-  own.set_radius(bound->value());
-  own.set_bits(static_cast<std::uint32_t>(BoundingOptions{*bound}.bits));
+  // No file yet: columns and classes alone.
+  const auto opened = EIGENVEIL_TRY(open_data(rows));
+  const auto bound = EIGENVEIL_TRY(first_bound(rows, opened.map));
+  wire::v2::Rows own = to_wire(rows, opened);
+  own.set_radius(bound.value());
+  own.set_bits(static_cast<std::uint32_t>(BoundingOptions{bound}.bits));
   if (!same(own, proposed)) return bad_input(difference(proposed, own));
-  if (opened->map.features() > config.limits.columns)
-    return bad_input(fmt::format("a row has {} features, above this site's limit of {}", opened->map.features(),
+  if (opened.map.features() > config.limits.columns)
+    return bad_input(fmt::format("a row has {} features, above this site's limit of {}", opened.map.features(),
                                  config.limits.columns));
   rows.data = config.data;
-  return OwnRows{std::move(rows), static_cast<std::uint32_t>(opened->map.features())};
+  return OwnRows{std::move(rows), static_cast<std::uint32_t>(opened.map.features())};
 }
 
 }  // namespace eigenveil::federation

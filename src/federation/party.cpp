@@ -28,11 +28,10 @@ Result<Request> party_in(const std::string& uri) {
   const std::size_t colon = uri.find(':', kScheme.size());
   if (!uri.starts_with(kScheme) || colon == std::string::npos)
     return bad_input(fmt::format("{} names no party of a study", quote(uri)));
-  const auto role = role_from_name(uri.substr(kScheme.size(), colon - kScheme.size()));
-  if (!role) return role.error();
+  const auto role = EIGENVEIL_TRY(role_from_name(uri.substr(kScheme.size(), colon - kScheme.size())));
   std::string name = uri.substr(colon + 1);
   if (!is_party_name(name)) return bad_input(fmt::format("{} is no name of a party", quote(name)));
-  return Request{std::move(name), *role};
+  return Request{std::move(name), role};
 }
 
 // The one use that the role has in TLS.
@@ -48,20 +47,18 @@ Status check_use(X509* certificate, Role role) {
 
 Result<Party> party_in(X509* certificate) {
   if (X509_check_ca(certificate) != 0) return bad_input("it is that of an authority, not of a party");
-  const auto common = common_name_of(X509_get_subject_name(certificate));
-  if (!common) return common.error();
+  const auto common = EIGENVEIL_TRY(common_name_of(X509_get_subject_name(certificate)));
   const AlternativeNamesPtr names(
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   ERR_clear_error();
-  const auto claimed = names_in(names.get());
-  if (!claimed) return claimed.error();
-  if (claimed->name != *common)
-    return bad_input(fmt::format("it has two names, {} and {}", quote(*common), quote(claimed->name)));
-  EIGENVEIL_TRY(check_use(certificate, claimed->role));
+  const auto claimed = EIGENVEIL_TRY(names_in(names.get()));
+  if (claimed.name != common)
+    return bad_input(fmt::format("it has two names, {} and {}", quote(common), quote(claimed.name)));
+  EIGENVEIL_TRY(check_use(certificate, claimed.role));
   const ASN1_TIME* end = X509_get0_notAfter(certificate);
   std::tm when{};
   if (ASN1_TIME_to_tm(end, &when) != 1) return bad_input("its date cannot be read");
-  return Party{claimed->name, claimed->role, key_hash_of(X509_get_X509_PUBKEY(certificate)), ::timegm(&when),
+  return Party{claimed.name, claimed.role, key_hash_of(X509_get_X509_PUBKEY(certificate)), ::timegm(&when),
                text_of(end)};
 }
 
@@ -99,9 +96,7 @@ Result<Request> names_in(const GENERAL_NAMES* names) {
     const GENERAL_NAME* one = sk_GENERAL_NAME_value(names, i);
     if (one->type == GEN_URI) {
       if (party) return bad_input("it has two roles or names");
-      const auto found = party_in(text_of_name(one->d.uniformResourceIdentifier));
-      if (!found) return found.error();
-      party = *found;
+      party = EIGENVEIL_TRY(party_in(text_of_name(one->d.uniformResourceIdentifier)));
     } else if (one->type == GEN_DNS) {
       hosts.push_back(text_of_name(one->d.dNSName));
     } else if (one->type == GEN_IPADD) {

@@ -163,8 +163,7 @@ Result<PrivacyPlan> check_plan(const Proposal& proposal, std::uint32_t features,
     asks += ask.count();
   }
   EIGENVEIL_TRY(check_size("asks and spare rounds", asks, config.limits.asks));
-  auto plan = charged_plan(proposal);
-  if (!plan) return plan.error();
+  auto plan = EIGENVEIL_TRY(charged_plan(proposal));
   EIGENVEIL_TRY(check_noise(proposal, config.policy.least_noise));
   return plan;
 }
@@ -172,17 +171,15 @@ Result<PrivacyPlan> check_plan(const Proposal& proposal, std::uint32_t features,
 // A plan whose noise is `factor` times less.
 Result<PrivacyPlan> with_less_noise(PrivacyPlan plan, double factor) {
   for (PrivacyEvent& event : plan.events) {
-    const auto mu = Mu::of(std::get<GaussianEvent>(event.mechanism).mu * factor);
-    if (!mu) return mu.error();
-    event.mechanism = GaussianEvent{*mu};
+    const auto mu = EIGENVEIL_TRY(Mu::of(std::get<GaussianEvent>(event.mechanism).mu * factor));
+    event.mechanism = GaussianEvent{mu};
   }
   return plan;
 }
 
 Result<double> epsilon_with(const PrivacyPlan& plan, double factor, Delta delta, Accounting accounting) {
-  const auto changed = with_less_noise(plan, factor);
-  if (!changed) return changed.error();
-  return epsilon_of(changed->events, delta, accounting);
+  const auto changed = EIGENVEIL_TRY(with_less_noise(plan, factor));
+  return epsilon_of(changed.events, delta, accounting);
 }
 
 Status check_most(const char* what, double epsilon, double most) {
@@ -216,9 +213,8 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
   EIGENVEIL_TRY(check_most("the epsilon that it claims", proposal.epsilon(), policy.most_epsilon));
   EIGENVEIL_TRY(check_most("its epsilon", *of_person, policy.most_epsilon));
   EIGENVEIL_TRY(check_most("its epsilon if all other sites join against this one", *alone, policy.most_epsilon_alone));
-  auto charged = with_less_noise(std::move(accepted.plan), of_one);
-  if (!charged) return charged.error();
-  accepted.plan = *std::move(charged);  // what is shown is what is charged
+  auto charged = EIGENVEIL_TRY(with_less_noise(std::move(accepted.plan), of_one));
+  accepted.plan = std::move(charged);  // what is shown is what is charged
   accepted.epsilon = *of_person;
   accepted.epsilon_alone = *alone;
   return {};
@@ -230,11 +226,9 @@ Result<Accepted> check_proposal(const Proposal& proposal, const SiteConfig& conf
   EIGENVEIL_TRY(check_texts(proposal, config.limits));
   EIGENVEIL_TRY(check_time(proposal, config, now));
   EIGENVEIL_TRY(check_sites(proposal, config));
-  auto rows = own_rows(proposal.rows(), config);
-  if (!rows) return rows.error();
-  auto plan = check_plan(proposal, rows->features, config);
-  if (!plan) return plan.error();
-  Accepted accepted{*std::move(plan), 0, 0, std::move(rows->options)};
+  auto rows = EIGENVEIL_TRY(own_rows(proposal.rows(), config));
+  auto plan = EIGENVEIL_TRY(check_plan(proposal, rows.features, config));
+  Accepted accepted{std::move(plan), 0, 0, std::move(rows.options)};
   EIGENVEIL_TRY(certify(proposal, config.policy, accepted));
   return accepted;
 }

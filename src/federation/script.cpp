@@ -200,9 +200,8 @@ Result<std::optional<Mu>> Script::proceed(const wire::v2::Ask& ask) {
     answered_ = 0;
   }
   if (moves_rows(planned.kind())) return std::optional<Mu>();
-  const auto mu = Mu::of(planned.mu());
-  if (!mu) return mu.error();
-  return std::optional<Mu>(*mu);
+  const auto mu = EIGENVEIL_TRY(Mu::of(planned.mu()));
+  return std::optional<Mu>(mu);
 }
 
 }  // namespace eigenveil::federation

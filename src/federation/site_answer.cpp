@@ -68,20 +68,16 @@ Status SiteStudy::check_among(const wire::v2::Ask& ask) const {
 
 Result<PrivateSum> SiteStudy::counts_for(const wire::v2::Ask& ask) {
   if (ask.has_exceedance()) {
-    const auto query = from_wire(ask.exceedance());
-    if (!query) return query.error();
-    EIGENVEIL_TRY(validate(*query, rows_->facts()));
-    const auto counts = exact_counts(*query, *rows_);
-    if (!counts) return counts.error();
-    return NoisyHistogram::cells(*counts, adjacency());
+    const auto query = EIGENVEIL_TRY(from_wire(ask.exceedance()));
+    EIGENVEIL_TRY(validate(query, rows_->facts()));
+    const auto counts = EIGENVEIL_TRY(exact_counts(query, *rows_));
+    return NoisyHistogram::cells(counts, adjacency());
   }
-  const auto query = from_wire(ask.search());
-  if (!query) return query.error();
-  EIGENVEIL_TRY(validate(*query, rows_->facts()));
-  auto cells = FilteredCells::sweep(*query, *rows_);
-  if (!cells) return cells.error();
-  PrivateSum counts = NoisyHistogram::cells(cells->above(), adjacency());
-  cells_ = *std::move(cells);
+  const auto query = EIGENVEIL_TRY(from_wire(ask.search()));
+  EIGENVEIL_TRY(validate(query, rows_->facts()));
+  auto cells = EIGENVEIL_TRY(FilteredCells::sweep(query, *rows_));
+  PrivateSum counts = NoisyHistogram::cells(cells.above(), adjacency());
+  cells_ = std::move(cells);
   searched_ = canonical_bytes(ask.search());
   return counts;
 }
@@ -90,20 +86,16 @@ Result<PrivateSum> SiteStudy::counts_for(const wire::v2::Ask& ask) {
 Result<PrivateSum> SiteStudy::sum_for(const wire::v2::Ask& ask) {
   if (ask.has_exceedance() || ask.has_search()) return counts_for(ask);
   if (ask.has_sum()) {
-    const auto query = from_wire(ask.sum());
-    if (!query) return query.error();
-    EIGENVEIL_TRY(validate(*query, rows_->facts(), adjacency()));
-    return exact_sum(*query, *rows_, adjacency());
+    const auto query = EIGENVEIL_TRY(from_wire(ask.sum()));
+    EIGENVEIL_TRY(validate(query, rows_->facts(), adjacency()));
+    return exact_sum(query, *rows_, adjacency());
   }
   if (!ask.has_product()) return bad_input("the coordinator asked something that this site does not know");
-  const auto query = from_wire(ask.product());
-  if (!query) return query.error();
-  EIGENVEIL_TRY(validate(*query, rows_->facts()));
-  if (ask.chosen() >= query->grid.size()) return bad_input("the coordinator chose a threshold that is not there");
+  const auto query = EIGENVEIL_TRY(from_wire(ask.product()));
+  EIGENVEIL_TRY(validate(query, rows_->facts()));
+  if (ask.chosen() >= query.grid.size()) return bad_input("the coordinator chose a threshold that is not there");
   if (!cells_ || searched_ != canonical_bytes(ask.product())) {
-    auto cells = FilteredCells::sweep(*query, *rows_);
-    if (!cells) return cells.error();
-    cells_ = *std::move(cells);
+    cells_ = EIGENVEIL_TRY(FilteredCells::sweep(query, *rows_));
     searched_ = canonical_bytes(ask.product());
   }
   return cells_->sum(ask.chosen(), adjacency());
@@ -111,10 +103,9 @@ Result<PrivateSum> SiteStudy::sum_for(const wire::v2::Ask& ask) {
 
 // What was computed from the rows as they were goes with them.
 Status SiteStudy::apply(const wire::v2::Recenter& message) {
-  const auto recentring = from_wire(message);
-  if (!recentring) return recentring.error();
+  const auto recentring = EIGENVEIL_TRY(from_wire(message));
   cells_.reset();
-  return recenter(*rows_, *recentring);
+  return recenter(*rows_, recentring);
 }
 
 Result<std::vector<Int128>> SiteStudy::values_for(const wire::v2::Ask& ask, const std::string& head,
@@ -124,17 +115,14 @@ Result<std::vector<Int128>> SiteStudy::values_for(const wire::v2::Ask& ask, cons
     return std::vector<Int128>();
   }
   if (!mu) return internal_error("an answer without noise");
-  auto sum = sum_for(ask);
-  if (!sum) return sum.error();
-  auto random = StudyNoise::stream(keys_.noise, head, data_key_, *sum, *mu, shares());
-  if (!random) return random.error();
-  auto noisy = GaussianMechanism::add_noise(*std::move(sum), *mu, shares(), *random);
-  if (!noisy) return noisy.error();
-  answer.set_rows(static_cast<std::uint32_t>(noisy->rows()));
-  answer.set_columns(static_cast<std::uint32_t>(noisy->columns()));
-  answer.set_symmetric(noisy->layout() == PrivateSum::Layout::kSymmetric);
-  answer.set_shift(noisy->shift());
-  return std::move(*noisy).take_values();
+  auto sum = EIGENVEIL_TRY(sum_for(ask));
+  auto random = EIGENVEIL_TRY(StudyNoise::stream(keys_.noise, head, data_key_, sum, *mu, shares()));
+  auto noisy = EIGENVEIL_TRY(GaussianMechanism::add_noise(std::move(sum), *mu, shares(), random));
+  answer.set_rows(static_cast<std::uint32_t>(noisy.rows()));
+  answer.set_columns(static_cast<std::uint32_t>(noisy.columns()));
+  answer.set_symmetric(noisy.layout() == PrivateSum::Layout::kSymmetric);
+  answer.set_shift(noisy.shift());
+  return std::move(noisy).take_values();
 }
 
 Status SiteStudy::mask(const wire::v2::Ask& ask, const std::string& head, std::vector<Int128>& values) const {

@@ -182,9 +182,7 @@ Status read_rows_section(Section& root, const std::string& path, SiteConfig& con
     if (!row_bound) return bad_input(fmt::format("{}: {}", path, row_bound.error().message));
     config.row_bound = *row_bound;
   }
-  auto read = read_schema(near(path, schema));
-  if (!read) return read.error();
-  config.schema = *std::move(read);
+  config.schema = EIGENVEIL_TRY(read_schema(near(path, schema)));
   config.source.header = config.schema.header;
   config.source.delimiter = config.schema.delimiter;
   config.source.fields = config.schema.fields;
@@ -218,9 +216,8 @@ std::set<Kind> queries_of(const std::string& estimator) {
 }
 
 Result<SiteConfig> read_site_config(const std::string& path) {
-  const auto parsed = parse_site(path);
-  if (!parsed) return parsed.error();
-  Section root(&*parsed, path);
+  const auto parsed = EIGENVEIL_TRY(parse_site(path));
+  Section root(&parsed, path);
   SiteConfig config;
   root.take("coordinator", config.coordinator, true);
   root.take("coordinator_name", config.coordinator_name, true);
@@ -239,9 +236,8 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   const toml::table* tls = root.table("tls", true);
   const toml::table* peers = root.table("peers", true);
   EIGENVEIL_TRY(root.finish());  // what is misspelt is said before what does not fit
-  auto identity = read_identity(Section(tls, path + ", [tls]"), path);
-  if (!identity) return identity.error();
-  config.identity = *std::move(identity);
+  auto identity = EIGENVEIL_TRY(read_identity(Section(tls, path + ", [tls]"), path));
+  config.identity = std::move(identity);
   EIGENVEIL_TRY(read_peers(*peers, path, config));
   config.ledger = near(path, config.ledger);
   config.state = near(path, config.state);

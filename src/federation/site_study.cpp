@@ -121,64 +121,55 @@ SiteStudy::SiteStudy(Parts parts)
 Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Proposed& proposed,
                                             const Approve& approve) {
   const auto& proposal = proposed.proposal;
-  auto accepted = check_proposal(proposal, config, now());
-  if (!accepted) return accepted.error();
-  auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
-  if (!ledger) return ledger.error();
-  const auto generation = ledger->generation();
-  if (!generation) return generation.error();
-  EIGENVEIL_TRY(check_anchor(config.anchor, *generation));
+  auto accepted = EIGENVEIL_TRY(check_proposal(proposal, config, now()));
+  auto ledger = EIGENVEIL_TRY(Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger));
+  const auto generation = EIGENVEIL_TRY(ledger.generation());
+  EIGENVEIL_TRY(check_anchor(config.anchor, generation));
   const std::string number = study_text(proposal.study());
-  const auto known = ledger->find_work(number);
-  if (!known) return known.error();
+  const auto known = EIGENVEIL_TRY(ledger.find_work(number));
   const std::string folder = folder_of(config, proposal.study());
   const KeyFile key_file(folder + "/study.key");
-  if (!*known &&
-      !approve(in_words(proposal, proposed.hash, *accepted, config, budget_in_words(*ledger, config, *accepted))))
+  if (!known &&
+      !approve(in_words(proposal, proposed.hash, accepted, config, budget_in_words(ledger, config, accepted))))
     return budget_refused("the person at this site said no");
   // Time has passed while a person read.
   if (const auto again = check_proposal(proposal, config, now()); !again) return again.error();
 
   // The file belongs to the data set that pays, from here on at the latest.
-  EIGENVEIL_TRY(ledger->check_owner(config.dataset, config.data));
-  if (const auto bound = ledger->bind_file(config.dataset, config.data); !bound) return bound.error();
+  EIGENVEIL_TRY(ledger.check_owner(config.dataset, config.data));
+  if (const auto bound = ledger.bind_file(config.dataset, config.data); !bound) return bound.error();
   EIGENVEIL_TRY(make_folder(folder));
-  auto log = AnswerLog::open(folder + "/answers.bin");
-  if (!log) return log.error();
-  auto kept = key_file.load();
-  if (!kept) return kept.error();
-  const bool drawn = !*kept;
+  auto log = EIGENVEIL_TRY(AnswerLog::open(folder + "/answers.bin"));
+  auto kept = EIGENVEIL_TRY(key_file.load());
+  const bool drawn = !kept;
   if (drawn) {
-    *kept = StudyKeys::draw();
-    EIGENVEIL_TRY(key_file.save(**kept));
+    kept = StudyKeys::draw();
+    EIGENVEIL_TRY(key_file.save(*kept));
   }
-  StudyKeys keys = **std::move(kept);
-  const auto data = data_of(config, keys);
-  if (!data) return data.error();
-  const WorkFacts facts = facts_of(proposed, keys, *data, *known);
-  auto begun = ledger->begin_work(config.dataset, accepted->plan,
-                                  fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,
-                                  std::chrono::system_clock::from_time_t(proposal.not_after()));
+  StudyKeys keys = *std::move(kept);
+  const auto data = EIGENVEIL_TRY(data_of(config, keys));
+  const WorkFacts facts = facts_of(proposed, keys, data, known);
+  auto begun = ledger.begin_work(config.dataset, accepted.plan,
+                                 fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,
+                                 std::chrono::system_clock::from_time_t(proposal.not_after()));
   if (!begun) {
-    const auto after = ledger->find_work(number);
+    const auto after = ledger.find_work(number);
     if (after && *after && is_final((*after)->state)) key_file.erase();
-    if (after && !*after && drawn && log->size() == 0) forget(folder);  // nobody was charged, nothing was said
+    if (after && !*after && drawn && log.size() == 0) forget(folder);  // nobody was charged, nothing was said
     return begun.error();
   }
-  const auto anchored = ledger->generation();
-  if (!anchored) return anchored.error();
-  EIGENVEIL_TRY(write_anchor(config.anchor, *anchored));
-  return Parts{config,          proposed, *std::move(accepted), std::move(begun->work),
-               std::move(keys), *data,    *std::move(log),      begun->fresh};
+  const auto anchored = EIGENVEIL_TRY(ledger.generation());
+  EIGENVEIL_TRY(write_anchor(config.anchor, anchored));
+  return Parts{config,          proposed, std::move(accepted), std::move(begun->work),
+               std::move(keys), data,     std::move(log),      begun->fresh};
 }
 
 Result<std::unique_ptr<SiteStudy>> SiteStudy::open(const SiteConfig& config, const Proposed& proposed,
                                                    const Approve& approve, Observer& observer) {
   observer.step("reserving budget");
-  auto parts = reserve(config, proposed, approve);
-  if (!parts) return parts.error();
-  const bool fresh = parts->fresh;
-  std::unique_ptr<SiteStudy> study(new SiteStudy(*std::move(parts)));
+  auto parts = EIGENVEIL_TRY(reserve(config, proposed, approve));
+  const bool fresh = parts.fresh;
+  std::unique_ptr<SiteStudy> study(new SiteStudy(std::move(parts)));
   // A folder that has answered, or met others, for a charge that was made just now: the ledger is another one.
   if (fresh && (study->log_.size() > 0 || study->keys_.index > 0 || !study->keys_.exchange))
     return study->end(
@@ -201,24 +192,22 @@ Status SiteStudy::read_rows(Observer& observer) {
   RunOptions run;
   run.threads = config_.threads;
   run.memory = config_.memory;
-  auto rows = bound_rows(row_options_, run, config_.memory / 2, observer);  // the other half is for sums
-  if (!rows) return rows.error();
-  const auto data = data_of(config_, keys_);
-  if (!data) return data.error();
-  if (*data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
+  // The other half of the memory is for sums.
+  auto rows = EIGENVEIL_TRY(bound_rows(row_options_, run, config_.memory / 2, observer));
+  const auto data = EIGENVEIL_TRY(data_of(config_, keys_));
+  if (data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
   const auto& stated = proposed_.proposal.rows();
-  if (rows->lattice().radius != stated.radius() || rows->lattice().bits != static_cast<int>(stated.bits()))
+  if (rows.lattice().radius != stated.radius() || rows.lattice().bits != static_cast<int>(stated.bits()))
     return bad_input("the rows are on another lattice than the proposal says");
-  rows_ = *std::move(rows);
+  rows_ = std::move(rows);
   return {};
 }
 
 // Signed once: a signature has randomness of its own, and the roster must have this very accept.
 Status SiteStudy::make_accept() {
   const std::string path = folder_ + "/accept.bin";
-  const auto there = load(path, accept_);
-  if (!there) return there.error();
-  if (*there) return {};
+  const auto there = EIGENVEIL_TRY(load(path, accept_));
+  if (there) return {};
   if (!keys_.exchange) return end(bad_input("the accept of this study is gone"), WorkState::kLost);
   wire::v2::AcceptStatement statement;
   statement.set_proposal(proposed_.hash);
@@ -228,9 +217,8 @@ Status SiteStudy::make_accept() {
   if (adjacency() == Adjacency::kReplaceOne) statement.set_rows(rows_->rows());
   accept_.set_statement(canonical_bytes(statement));
   accept_.set_certificate(config_.identity.certificate);
-  const auto signature = sign(config_.identity.key, accept_statement(accept_.statement()));
-  if (!signature) return signature.error();
-  accept_.set_signature(*signature);
+  const auto signature = EIGENVEIL_TRY(sign(config_.identity.key, accept_statement(accept_.statement())));
+  accept_.set_signature(signature);
   return store(path, accept_);
 }
 
@@ -245,20 +233,18 @@ Status SiteStudy::resume() {
     return {};
   }
   wire::v2::Roster roster;
-  const auto there = load(folder_ + "/roster.bin", roster);
-  if (!there) return there.error();
-  const std::string met = *there ? roster_hash(proposed_.hash, canonical_bytes(roster)) : "";
+  const auto there = EIGENVEIL_TRY(load(folder_ + "/roster.bin", roster));
+  const std::string met = there ? roster_hash(proposed_.hash, canonical_bytes(roster)) : "";
   if (hex(met) != record.met) return lost("the roster of this study is gone, or another one");
   EIGENVEIL_TRY(remember(roster, met));
   std::string before = chain_->head();
   for (std::size_t i = 0; i < log_.size(); ++i) {
-    const auto stored = log_.read(i);
-    if (!stored) return stored.error();
-    if (const auto turn = script_.next(stored->ask); !turn) return lost(turn.error().message);
-    if (stored->ask.has_recenter()) EIGENVEIL_TRY(apply(stored->ask.recenter()));
+    const auto stored = EIGENVEIL_TRY(log_.read(i));
+    if (const auto turn = script_.next(stored.ask); !turn) return lost(turn.error().message);
+    if (stored.ask.has_recenter()) EIGENVEIL_TRY(apply(stored.ask.recenter()));
     before = chain_->head();
-    chain_->add(canonical_bytes(stored->ask));
-    among_ = {stored->ask.among().begin(), stored->ask.among().end()};
+    chain_->add(canonical_bytes(stored.ask));
+    among_ = {stored.ask.among().begin(), stored.ask.among().end()};
   }
   const std::uint64_t last = log_.size();
   const bool ahead = record.step + 1 == last;  // one that never left
@@ -336,9 +322,8 @@ Status SiteStudy::pair_up(const std::string& roster_hash) {
   const MaskEnd own{config_.identity.party.name, open_key(*keys_.exchange)};
   for (const MaskEnd& other : ends_) {
     if (other.site == own.site) continue;
-    auto mask = Mask::between(*keys_.exchange, own, other, proposed_.hash, roster_hash);
-    if (!mask) return mask.error();
-    keys_.masks.push_back(*std::move(mask));
+    auto mask = EIGENVEIL_TRY(Mask::between(*keys_.exchange, own, other, proposed_.hash, roster_hash));
+    keys_.masks.push_back(std::move(mask));
   }
   keys_.exchange.reset();
   return key_file_.save(keys_);

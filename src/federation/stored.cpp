@@ -210,10 +210,9 @@ Result<Stored> AnswerLog::append(const wire::v2::Ask& ask, const wire::v2::Answe
 Status AnswerLog::sync() const { return ::fdatasync(file_) == 0 ? Status() : cannot_write(path_); }
 
 Status store(const std::string& path, const google::protobuf::Message& message) {
-  auto file = AtomicFile::create(path);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(framed(message)));
-  return file->commit();
+  auto file = EIGENVEIL_TRY(AtomicFile::create(path));
+  EIGENVEIL_TRY(file.append(framed(message)));
+  return file.commit();
 }
 
 Result<bool> load(const std::string& path, google::protobuf::Message& message) {

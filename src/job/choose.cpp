@@ -24,9 +24,8 @@ Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::si
     model.spectrum = decay_spectrum(columns, 1) * typical * typical;
     return model;
   }
-  auto spectrum = read_spectrum(guess.spectrum, columns);
-  if (!spectrum) return spectrum.error();
-  model.spectrum = *std::move(spectrum);
+  auto spectrum = EIGENVEIL_TRY(read_spectrum(guess.spectrum, columns));
+  model.spectrum = std::move(spectrum);
   return model;
 }
 
@@ -47,12 +46,10 @@ Result<Selection> select_program(const std::vector<PcaProgram>& programs, const 
                                  const Budget& budget, int threads, Observer& observer) {
   if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
   observer.step("forecasting methods on a public model");
-  const auto sample = Sample::draw(model, threads, 1);
-  if (!sample) return sample.error();
-  const auto choice = choose(*sample, programs, budget, model.rows);
-  if (!choice) return choice.error();
-  Selection selection{choice->best.program, nlohmann::json::array()};
-  for (const Forecast& one : choice->all) selection.forecasts.push_back(to_json(one));
+  const auto sample = EIGENVEIL_TRY(Sample::draw(model, threads, 1));
+  const auto choice = EIGENVEIL_TRY(choose(sample, programs, budget, model.rows));
+  Selection selection{choice.best.program, nlohmann::json::array()};
+  for (const Forecast& one : choice.all) selection.forecasts.push_back(to_json(one));
   return selection;
 }
 
@@ -61,12 +58,12 @@ Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGu
   if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
   std::optional<std::size_t> count;
   if (budget.adjacency == Adjacency::kReplaceOne) count = rows.rows();
-  const auto model = public_model(guess, count, rows.columns(), rows.lattice().radius, programs.front().options);
-  if (!model) return model.error();
+  const auto model =
+      EIGENVEIL_TRY(public_model(guess, count, rows.columns(), rows.lattice().radius, programs.front().options));
   // The forecast runs on rows that are centred and bounded already.
   std::vector<PcaProgram> prepared = programs;
   for (PcaProgram& program : prepared) program.options.preparation = {};
-  auto selection = select_program(prepared, *model, budget, threads, observer);
+  auto selection = select_program(prepared, model, budget, threads, observer);
   if (selection) selection->program.options.preparation = programs.front().options.preparation;
   return selection;
 }

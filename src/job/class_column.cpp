@@ -92,25 +92,23 @@ Result<std::vector<std::string>> column_names(const std::string& data, const Sou
   SourceOptions options = given;
   options.columns = columns;
   options.categories.clear();
-  const auto opened = open_source(data, options);
-  if (!opened) return opened.error();
-  return (*opened)->columns();
+  const auto opened = EIGENVEIL_TRY(open_source(data, options));
+  return opened->columns();
 }
 
 Result<ClassedColumns> with_class_column(const std::string& data, const SourceOptions& given,
                                          const std::optional<Schema>& schema, const ClassColumn& column) {
-  const auto own_name = column_names(data, given, {column.column});
-  if (!own_name) return own_name.error();
-  if (own_name->size() != 1)
+  const auto own_name = EIGENVEIL_TRY(column_names(data, given, {column.column}));
+  if (own_name.size() != 1)
     return usage_error(fmt::format("'{}' is more than one column; the class or response is one", column.column));
-  const std::string& name = own_name->front();
+  const std::string& name = own_name.front();
 
   ClassedColumns result{given, schema, {}};
   const ColumnSpec* spec = nullptr;
-  auto features = schema ? Result<std::vector<std::string>>(schema->names()) : column_names(data, given, given.columns);
-  if (!features) return features.error();
-  std::erase(*features, name);
-  if (features->empty())
+  auto features = EIGENVEIL_TRY(schema ? Result<std::vector<std::string>>(schema->names())
+                                       : column_names(data, given, given.columns));
+  std::erase(features, name);
+  if (features.empty())
     return bad_input(fmt::format("{}: there is no column but '{}': nothing is left to work on", data, name));
   if (schema) {
     const auto found = std::find_if(schema->columns.begin(), schema->columns.end(),
@@ -119,7 +117,7 @@ Result<ClassedColumns> with_class_column(const std::string& data, const SourceOp
     std::erase_if(result.schema->columns, [&](const ColumnSpec& one) { return one.name == name; });
     result.source.categories = result.schema->categories();
   }
-  result.source.columns = *features;
+  result.source.columns = features;
   result.source.columns.push_back(name);
 
   if (!column.cuts.empty()) {
@@ -127,11 +125,10 @@ Result<ClassedColumns> with_class_column(const std::string& data, const SourceOp
     result.classes = slices_in_words(column.cuts);
     return result;
   }
-  const auto classes = labels_of(column, spec);
-  if (!classes) return classes.error();
-  result.classes = *classes;
+  const auto classes = EIGENVEIL_TRY(labels_of(column, spec));
+  result.classes = classes;
   // Whatever is not listed gets a number of its own, which BoundedRows refuses or drops.
-  Categories categories{name, *classes, classes->size()};
+  Categories categories{name, classes, classes.size()};
   categories.values.emplace_back(kUnlisted);
   result.source.categories.push_back(categories);
   return result;

@@ -52,19 +52,16 @@ Status check_files(const PairFiles& pairs) {
 }
 
 Status read_classes(const PairFiles& pairs, Inputs& inputs) {
-  auto classes = read_lines(pairs.class_names, "class name");
-  if (!classes) return classes.error();
-  inputs.classes = *std::move(classes);
+  auto classes = EIGENVEIL_TRY(read_lines(pairs.class_names, "class name"));
+  inputs.classes = std::move(classes);
   if (!pairs.prompts.empty()) {
-    auto prompts = read_lines(pairs.prompts, "prompt");
-    if (!prompts) return prompts.error();
-    inputs.prompts = *std::move(prompts);
+    auto prompts = EIGENVEIL_TRY(read_lines(pairs.prompts, "prompt"));
+    inputs.prompts = std::move(prompts);
   } else if (inputs.prompts.empty()) {
     inputs.prompts = default_prompts();
   }
-  auto captions = encode_prompts(*inputs.text, inputs.classes, inputs.prompts);
-  if (!captions) return captions.error();
-  inputs.captions = *std::move(captions);
+  auto captions = EIGENVEIL_TRY(encode_prompts(*inputs.text, inputs.classes, inputs.prompts));
+  inputs.captions = std::move(captions);
   return {};
 }
 
@@ -74,26 +71,22 @@ Result<Inputs> open_inputs(const PairFiles& pairs, const EncoderChoices& choices
   inputs.vectors = !pairs.x.empty();
   inputs.classed = !pairs.labels.empty();
   if (inputs.vectors) return inputs;
-  auto text = TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads);
-  if (!text) return text.error();
-  inputs.text = *std::move(text);
-  auto images = encoder_for(pairs.images, choices, threads);
-  if (!images) return images.error();
-  inputs.images = *std::move(images);
+  auto text = EIGENVEIL_TRY(TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads));
+  inputs.text = std::move(text);
+  auto images = EIGENVEIL_TRY(encoder_for(pairs.images, choices, threads));
+  inputs.images = std::move(images);
   if (inputs.classed) EIGENVEIL_TRY(read_classes(pairs, inputs));
   return inputs;
 }
 
 Result<PairSource> open_pairs(const PairFiles& pairs, const Inputs& inputs, int threads) {
-  auto first = inputs.vectors
-                   ? vector_view(pairs.x)
-                   : image_view(pairs.images, *inputs.images, inputs.basis ? &*inputs.basis : nullptr, threads);
-  if (!first) return first.error();
-  auto second = inputs.vectors   ? vector_view(pairs.y)
-                : inputs.classed ? label_view(pairs.labels, inputs.classes.size(), pairs.class_names)
-                                 : caption_view(pairs.captions, *inputs.text);
-  if (!second) return second.error();
-  PairSource source(*std::move(first), *std::move(second), inputs.vectors ? pairs.x : pairs.images,
+  auto first = EIGENVEIL_TRY(
+      inputs.vectors ? vector_view(pairs.x)
+                     : image_view(pairs.images, *inputs.images, inputs.basis ? &*inputs.basis : nullptr, threads));
+  auto second = EIGENVEIL_TRY(inputs.vectors   ? vector_view(pairs.y)
+                              : inputs.classed ? label_view(pairs.labels, inputs.classes.size(), pairs.class_names)
+                                               : caption_view(pairs.captions, *inputs.text));
+  PairSource source(std::move(first), std::move(second), inputs.vectors ? pairs.x : pairs.images,
                     inputs.vectors   ? pairs.y
                     : inputs.classed ? pairs.labels
                                      : pairs.captions);
@@ -256,36 +249,30 @@ struct Ready {
 // All that can be said and refused before pairs are read.
 Result<Ready> make_ready(const ClipJob& job, Observer& observer) {
   const int threads = thread_count(job.run);
-  auto inputs = open_inputs(job.pairs, job.encoders, threads);
-  if (!inputs) return inputs.error();
-  EIGENVEIL_TRY(open_pairs(job.pairs, *inputs, threads));
-  if (inputs->images && inputs->images->options().kind == "scatter") {
+  auto inputs = EIGENVEIL_TRY(open_inputs(job.pairs, job.encoders, threads));
+  EIGENVEIL_TRY(open_pairs(job.pairs, inputs, threads));
+  if (inputs.images && inputs.images->options().kind == "scatter") {
     observer.step("drawing public images");
-    auto basis = public_basis(*inputs->images, job.basis.value_or(public_directions(job.privacy.epsilon)),
-                              kPublicImages, threads);
-    if (!basis) return basis.error();
-    inputs->basis = *std::move(basis);
+    auto basis = EIGENVEIL_TRY(public_basis(*inputs.images, job.basis.value_or(public_directions(job.privacy.epsilon)),
+                                            kPublicImages, threads));
+    inputs.basis = std::move(basis);
   }
-  const auto source = open_pairs(job.pairs, *inputs, threads);
-  if (!source) return source.error();
-  const std::size_t columns = source->columns().size() - (inputs->classed ? 1 : 0);
-  auto options = options_for(job, *inputs, source->first_features(), columns);
-  if (!options) return options.error();
-  return Ready{*std::move(inputs), *std::move(options)};
+  const auto source = EIGENVEIL_TRY(open_pairs(job.pairs, inputs, threads));
+  const std::size_t columns = source.columns().size() - (inputs.classed ? 1 : 0);
+  auto options = EIGENVEIL_TRY(options_for(job, inputs, source.first_features(), columns));
+  return Ready{std::move(inputs), std::move(options)};
 }
 
 Result<BoundedRows> encode_pairs(const ClipJob& job, const Inputs& inputs, Observer& observer) {
-  auto source = open_pairs(job.pairs, inputs, thread_count(job.run));
-  if (!source) return source.error();
-  return read_pairs(*source, job.run, inputs.classed, observer);
+  auto source = EIGENVEIL_TRY(open_pairs(job.pairs, inputs, thread_count(job.run)));
+  return read_pairs(source, job.run, inputs.classed, observer);
 }
 
 Result<PrivacyPlan> plan_for(const ClipOptions& options, const PrivacyOptions& privacy) {
   PrivacyPlan shape = plan_clip(privacy.adjacency, options);
   if (privacy.calibration == Calibration::kTight) return shape;
-  auto tight = calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting);
-  if (!tight) return tight.error();
-  return paper_plan_training(*std::move(tight));
+  auto tight = EIGENVEIL_TRY(calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting));
+  return paper_plan_training(std::move(tight));
 }
 
 Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOptions options, HeldRows& held,
@@ -298,20 +285,17 @@ Result<ClipOutcome> fit_pairs(const ClipJob& job, const Inputs& inputs, ClipOpti
   if (job.auto_delta) privacy.delta = *Delta::of(0.5 / static_cast<double>(rows));
   follow_budget(options, privacy.epsilon, privacy.delta);
   std::vector<std::string> notes = notes_for(options, rows);
-  const auto plan = plan_for(options, privacy);
-  if (!plan) return plan.error();
-  auto charged =
+  const auto plan = EIGENVEIL_TRY(plan_for(options, privacy));
+  auto charged = EIGENVEIL_TRY(
       charge(held,
-             {*plan, privacy, job.run,
+             {plan, privacy, job.run,
               PrivateFiles{job.pairs.x, job.pairs.y, job.pairs.images, job.pairs.captions, job.pairs.labels},
               fmt::format("clip --method {}{} --dim {}", name(options.method),
                           options.start_by ? fmt::format(" --start {}", name(*options.start_by)) : "", options.dim)},
-             observer);
-  if (!charged) return charged.error();
-  const auto fit = fit_clip(*charged->oracle, options);
-  if (!fit) return fit.error();
-  if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
-  Model model = model_of(job, privacy, *charged, inputs, options, *fit);
+             observer));
+  const auto fit = EIGENVEIL_TRY(fit_clip(*charged.oracle, options));
+  if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  Model model = model_of(job, privacy, charged, inputs, options, fit);
   EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, {}}, observer));
   return ClipOutcome{std::move(model), diagnostics, std::move(notes)};
 }
@@ -325,43 +309,36 @@ std::string_view name(ClipMethod method) {
 
 Result<BoundedRows> bound_pairs(const PairReading& reading, const Share& share, const RunOptions& run,
                                 Observer& observer) {
-  auto inputs = open_inputs(reading.files, reading.encoders, thread_count(run));
-  if (!inputs) return inputs.error();
-  inputs->basis = reading.basis;
-  auto source = open_pairs(reading.files, *inputs, thread_count(run));
-  if (!source) return source.error();
-  const auto own = data::share_of(std::make_unique<PairSource>(*std::move(source)), share);
-  return read_pairs(*own, run, inputs->classed, observer);
+  auto inputs = EIGENVEIL_TRY(open_inputs(reading.files, reading.encoders, thread_count(run)));
+  inputs.basis = reading.basis;
+  auto source = EIGENVEIL_TRY(open_pairs(reading.files, inputs, thread_count(run)));
+  const auto own = data::share_of(std::make_unique<PairSource>(std::move(source)), share);
+  return read_pairs(*own, run, inputs.classed, observer);
 }
 
 Result<ClipOutcome> run_clip(const ClipJob& job, Observer& observer) {
   EIGENVEIL_TRY(check_job(job));
-  auto ready = make_ready(job, observer);
-  if (!ready) return ready.error();
+  auto ready = EIGENVEIL_TRY(make_ready(job, observer));
   if (job.run.engine) {
-    const auto held = job.run.engine->hold_pairs({job.pairs, job.encoders, ready->inputs.basis}, job.run, observer);
-    return held ? fit_pairs(job, ready->inputs, ready->options, **held, observer) : held.error();
+    const auto held = job.run.engine->hold_pairs({job.pairs, job.encoders, ready.inputs.basis}, job.run, observer);
+    return held ? fit_pairs(job, ready.inputs, ready.options, **held, observer) : held.error();
   }
-  auto rows = encode_pairs(job, ready->inputs, observer);
-  if (!rows) return rows.error();
-  const BoundingDiagnostics diagnostics = rows->diagnostics();
-  return fit_pairs(job, ready->inputs, ready->options, *own_rows(sums_of(*std::move(rows)), diagnostics), observer);
+  auto rows = EIGENVEIL_TRY(encode_pairs(job, ready.inputs, observer));
+  const BoundingDiagnostics diagnostics = rows.diagnostics();
+  return fit_pairs(job, ready.inputs, ready.options, *own_rows(sums_of(std::move(rows)), diagnostics), observer);
 }
 
 Status run_clip_series(const std::vector<ClipJob>& jobs, Observer& observer,
                        const std::function<Status(const ClipJob&, const ClipOutcome&)>& done) {
   for (const ClipJob& job : jobs) EIGENVEIL_TRY(check_job(job));
-  const auto ready = make_ready(jobs.front(), observer);
-  if (!ready) return ready.error();
-  const auto rows = encode_pairs(jobs.front(), ready->inputs, observer);
-  if (!rows) return rows.error();
+  const auto ready = EIGENVEIL_TRY(make_ready(jobs.front(), observer));
+  const auto rows = EIGENVEIL_TRY(encode_pairs(jobs.front(), ready.inputs, observer));
   // Copies of rows in a file would be the same rows.
-  if (rows->store().spilled()) return usage_error("several fits of the same pairs need them in memory");
+  if (rows.store().spilled()) return usage_error("several fits of the same pairs need them in memory");
   for (const ClipJob& job : jobs) {
-    const auto held = own_rows(sums_of(BoundedRows(*rows)), rows->diagnostics());
-    const auto outcome = fit_pairs(job, ready->inputs, ready->options, *held, observer);
-    if (!outcome) return outcome.error();
-    EIGENVEIL_TRY(done(job, *outcome));
+    const auto held = own_rows(sums_of(BoundedRows(rows)), rows.diagnostics());
+    const auto outcome = EIGENVEIL_TRY(fit_pairs(job, ready.inputs, ready.options, *held, observer));
+    EIGENVEIL_TRY(done(job, outcome));
   }
   return {};
 }

@@ -109,12 +109,10 @@ Result<RowMajorMatrix> embed_rows(const RowMajorMatrix& rows, const Matrix& weig
 Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matrix& offset, Observer& observer) {
   std::vector<double> all;
   for (;;) {
-    const auto rows = view.next(1000);
-    if (!rows) return rows.error();
-    if (rows->rows() == 0) break;
-    const auto embedded = embed_rows(*rows, weights, offset);
-    if (!embedded) return embedded.error();
-    all.insert(all.end(), embedded->data(), embedded->data() + embedded->size());
+    const auto rows = EIGENVEIL_TRY(view.next(1000));
+    if (rows.rows() == 0) break;
+    const auto embedded = EIGENVEIL_TRY(embed_rows(rows, weights, offset));
+    all.insert(all.end(), embedded.data(), embedded.data() + embedded.size());
     observer.progress(view.progress());
   }
   const Eigen::Index r = weights.rows();
@@ -123,29 +121,24 @@ Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matri
 
 Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& path, int threads, Observer& observer) {
   if (!reader.missing_image.empty()) return usage_error(reader.missing_image);
-  const auto encoder = encoder_for(path, reader.choices, threads);
-  if (!encoder) return encoder.error();
-  auto view = image_view(path, *encoder, nullptr, threads);
-  if (!view) return view.error();
+  const auto encoder = EIGENVEIL_TRY(encoder_for(path, reader.choices, threads));
+  auto view = EIGENVEIL_TRY(image_view(path, encoder, nullptr, threads));
   observer.step("embedding images");
-  return embed_view(**view, *reader.image_weights, *reader.image_offset, observer);
+  return embed_view(*view, *reader.image_weights, *reader.image_offset, observer);
 }
 
 Result<RowMajorMatrix> embed_texts(const Reader& reader, const std::string& path, int threads, Observer& observer) {
-  const auto encoder = text_encoder_of(reader, threads);
-  if (!encoder) return encoder.error();
-  auto view = caption_view(path, *encoder);
-  if (!view) return view.error();
+  const auto encoder = EIGENVEIL_TRY(text_encoder_of(reader, threads));
+  auto view = EIGENVEIL_TRY(caption_view(path, encoder));
   observer.step("embedding texts");
-  return embed_view(**view, *reader.text_weights, *reader.text_offset, observer);
+  return embed_view(*view, *reader.text_weights, *reader.text_offset, observer);
 }
 
 Result<RowMajorMatrix> embed_vectors(const std::string& path, const Matrix& weights, const Matrix& offset,
                                      Observer& observer) {
-  auto view = vector_view(path);
-  if (!view) return view.error();
+  auto view = EIGENVEIL_TRY(vector_view(path));
   observer.step("embedding vectors");
-  return embed_view(**view, weights, offset, observer);
+  return embed_view(*view, weights, offset, observer);
 }
 
 // Both sides, and which text belongs to an image.
@@ -171,26 +164,20 @@ Result<std::vector<std::string>> lines_or(const std::string& path, const char* w
 
 Result<Embedded> embed_classes(const Reader& reader, const Model& model, const PairFiles& pairs, int threads,
                                Embedded embedded) {
-  const auto classes = lines_or(pairs.class_names, "class name", model.manifest, "classes");
-  if (!classes) return classes.error();
-  auto prompts = pairs.prompts.empty() && !model.manifest.contains("prompts")
-                     ? Result<std::vector<std::string>>(default_prompts())
-                     : lines_or(pairs.prompts, "prompt", model.manifest, "prompts");
-  if (!prompts) return prompts.error();
-  const auto encoder = text_encoder_of(reader, threads);
-  if (!encoder) return encoder.error();
-  const auto captions = encode_prompts(*encoder, *classes, *prompts);
-  if (!captions) return captions.error();
-  auto texts = embed_rows(*captions, *reader.text_weights, *reader.text_offset);
-  if (!texts) return texts.error();
-  embedded.texts = *std::move(texts);
-  auto labels = label_view(pairs.labels, classes->size(), pairs.class_names.empty() ? "the model" : pairs.class_names);
-  if (!labels) return labels.error();
+  const auto classes = EIGENVEIL_TRY(lines_or(pairs.class_names, "class name", model.manifest, "classes"));
+  auto prompts = EIGENVEIL_TRY(pairs.prompts.empty() && !model.manifest.contains("prompts")
+                                   ? Result<std::vector<std::string>>(default_prompts())
+                                   : lines_or(pairs.prompts, "prompt", model.manifest, "prompts"));
+  const auto encoder = EIGENVEIL_TRY(text_encoder_of(reader, threads));
+  const auto captions = EIGENVEIL_TRY(encode_prompts(encoder, classes, prompts));
+  auto texts = EIGENVEIL_TRY(embed_rows(captions, *reader.text_weights, *reader.text_offset));
+  embedded.texts = std::move(texts);
+  auto labels = EIGENVEIL_TRY(
+      label_view(pairs.labels, classes.size(), pairs.class_names.empty() ? "the model" : pairs.class_names));
   for (;;) {
-    const auto rows = (*labels)->next(100000);
-    if (!rows) return rows.error();
-    if (rows->rows() == 0) break;
-    for (const double label : rows->reshaped()) embedded.text_of.push_back(static_cast<std::size_t>(label));
+    const auto rows = EIGENVEIL_TRY(labels->next(100000));
+    if (rows.rows() == 0) break;
+    for (const double label : rows.reshaped()) embedded.text_of.push_back(static_cast<std::size_t>(label));
   }
   return embedded;
 }
@@ -198,15 +185,15 @@ Result<Embedded> embed_classes(const Reader& reader, const Model& model, const P
 Result<Embedded> embed_pairs(const Reader& reader, const Model& model, const PairFiles& pairs, int threads,
                              Observer& observer) {
   Embedded embedded;
-  auto images = reader.vectors ? embed_vectors(pairs.x, *reader.image_weights, *reader.image_offset, observer)
-                               : embed_images(reader, pairs.images, threads, observer);
-  if (!images) return images.error();
-  embedded.images = *std::move(images);
+  auto images =
+      EIGENVEIL_TRY(reader.vectors ? embed_vectors(pairs.x, *reader.image_weights, *reader.image_offset, observer)
+                                   : embed_images(reader, pairs.images, threads, observer));
+  embedded.images = std::move(images);
   if (!pairs.labels.empty()) return embed_classes(reader, model, pairs, threads, std::move(embedded));
-  auto texts = reader.vectors ? embed_vectors(pairs.y, *reader.text_weights, *reader.text_offset, observer)
-                              : embed_texts(reader, pairs.captions, threads, observer);
-  if (!texts) return texts.error();
-  embedded.texts = *std::move(texts);
+  auto texts =
+      EIGENVEIL_TRY(reader.vectors ? embed_vectors(pairs.y, *reader.text_weights, *reader.text_offset, observer)
+                                   : embed_texts(reader, pairs.captions, threads, observer));
+  embedded.texts = std::move(texts);
   embedded.text_of.resize(static_cast<std::size_t>(embedded.texts.rows()));
   std::iota(embedded.text_of.begin(), embedded.text_of.end(), std::size_t{0});
   return embedded;
@@ -258,52 +245,48 @@ void add_recalls(const Embedded& e, ClipMetrics& metrics) {
 
 Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named, const PairFiles& pairs,
                                   bool retrieval, const RunOptions& run, Observer& observer) {
-  const auto reader = reader_of(model, named);
-  if (!reader) return reader.error();
-  if (reader->vectors ? pairs.x.empty() || pairs.y.empty()
-                      : pairs.images.empty() || pairs.captions.empty() == pairs.labels.empty())
-    return usage_error(reader->vectors ? "this model was fitted on vectors: give --x and --y"
-                                       : "give --images, and either --labels or --captions");
-  const auto embedded = embed_pairs(*reader, model, pairs, thread_count(run), observer);
-  if (!embedded) return embedded.error();
-  const auto n = static_cast<std::size_t>(embedded->images.rows());
-  if (n != embedded->text_of.size())
+  const auto reader = EIGENVEIL_TRY(reader_of(model, named));
+  if (reader.vectors ? pairs.x.empty() || pairs.y.empty()
+                     : pairs.images.empty() || pairs.captions.empty() == pairs.labels.empty())
+    return usage_error(reader.vectors ? "this model was fitted on vectors: give --x and --y"
+                                      : "give --images, and either --labels or --captions");
+  const auto embedded = EIGENVEIL_TRY(embed_pairs(reader, model, pairs, thread_count(run), observer));
+  const auto n = static_cast<std::size_t>(embedded.images.rows());
+  if (n != embedded.text_of.size())
     return bad_input(fmt::format("there are {} images or first vectors but {} texts: every pair needs both", n,
-                                 embedded->text_of.size()));
+                                 embedded.text_of.size()));
   if (n == 0) return bad_input("there are no pairs");
   ClipMetrics metrics{n, {}, {}, {}};
-  if (!pairs.labels.empty()) metrics.accuracy = accuracy_of(*embedded);
+  if (!pairs.labels.empty()) metrics.accuracy = accuracy_of(embedded);
   if (retrieval || pairs.labels.empty()) {
     if (n > kMostPairs)
       return bad_input(fmt::format("retrieval compares all pairs: give at most {}, not {}", kMostPairs, n));
     observer.step("retrieving");
-    add_recalls(*embedded, metrics);
+    add_recalls(embedded, metrics);
   }
   return metrics;
 }
 
 Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, const PairFiles& what,
                                const std::string& out, const RunOptions& run, Observer& observer) {
-  const auto reader = reader_of(model, named);
-  if (!reader) return reader.error();
+  const auto reader = EIGENVEIL_TRY(reader_of(model, named));
   const int given = (what.images.empty() ? 0 : 1) + (what.captions.empty() ? 0 : 1) + (what.x.empty() ? 0 : 1) +
                     (what.y.empty() ? 0 : 1);
   if (given != 1) return usage_error("give one of --images, --texts, --x and --y to embed");
-  if (reader->vectors == (what.x.empty() && what.y.empty()))
-    return usage_error(reader->vectors ? "this model was fitted on vectors: give --x or --y"
-                                       : "this model was fitted on images and texts: give --images or --texts");
-  const auto rows = !what.images.empty()     ? embed_images(*reader, what.images, thread_count(run), observer)
-                    : !what.captions.empty() ? embed_texts(*reader, what.captions, thread_count(run), observer)
-                    : !what.x.empty() ? embed_vectors(what.x, *reader->image_weights, *reader->image_offset, observer)
-                                      : embed_vectors(what.y, *reader->text_weights, *reader->text_offset, observer);
-  if (!rows) return rows.error();
+  if (reader.vectors == (what.x.empty() && what.y.empty()))
+    return usage_error(reader.vectors ? "this model was fitted on vectors: give --x or --y"
+                                      : "this model was fitted on images and texts: give --images or --texts");
+  const auto rows =
+      EIGENVEIL_TRY(!what.images.empty()     ? embed_images(reader, what.images, thread_count(run), observer)
+                    : !what.captions.empty() ? embed_texts(reader, what.captions, thread_count(run), observer)
+                    : !what.x.empty() ? embed_vectors(what.x, *reader.image_weights, *reader.image_offset, observer)
+                                      : embed_vectors(what.y, *reader.text_weights, *reader.text_offset, observer));
   std::vector<std::string> names;
-  for (Eigen::Index j = 1; j <= rows->cols(); ++j) names.push_back(fmt::format("e{}", j));
-  auto file = ScoreFile::create(out, names);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(*rows));
-  EIGENVEIL_TRY(file->commit());
-  return file->rows();
+  for (Eigen::Index j = 1; j <= rows.cols(); ++j) names.push_back(fmt::format("e{}", j));
+  auto file = EIGENVEIL_TRY(ScoreFile::create(out, names));
+  EIGENVEIL_TRY(file.append(rows));
+  EIGENVEIL_TRY(file.commit());
+  return file.rows();
 }
 
 }  // namespace eigenveil

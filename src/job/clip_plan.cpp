@@ -66,9 +66,8 @@ class ClipSample {
     MemorySource source(rows);
     BoundingOptions bounding{.bound = *RowBound::of(std::sqrt(2.0))};
     bounding.threads = request.threads;
-    auto bounded = BoundedRows::read(source, ColumnMap::identity(source.columns()), bounding);
-    if (!bounded) return bounded.error();
-    return ClipSample(request, *std::move(bounded));
+    auto bounded = EIGENVEIL_TRY(BoundedRows::read(source, ColumnMap::identity(source.columns()), bounding));
+    return ClipSample(request, std::move(bounded));
   }
 
   // n rows are stood for by m of them. Sums: noise n / m times smaller (planner/forecast.hpp). Batches: the same size,
@@ -83,11 +82,10 @@ class ClipSample {
     if (trains) options.start_by = request_.start;
     follow_budget(options, budget.epsilon, budget.delta);
     const PrivacyPlan shape = plan_clip(adjacency, options);
-    const auto plan =
-        trains ? near_plan(shape, budget) : calibrate(shape, budget.epsilon, budget.delta, budget.accounting);
-    if (!plan) return plan.error();
+    const auto plan = EIGENVEIL_TRY(trains ? near_plan(shape, budget)
+                                           : calibrate(shape, budget.epsilon, budget.delta, budget.accounting));
     const auto m = static_cast<double>(rows_.rows());
-    PrivacyPlan smaller = scaled_plan(*plan, static_cast<double>(n) / m);
+    PrivacyPlan smaller = scaled_plan(plan, static_cast<double>(n) / m);
     Tried tried{};
     for (PrivacyEvent& event : smaller.events)
       if (auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
@@ -98,7 +96,7 @@ class ClipSample {
         tried.noise.push_back({event.label, poisson->sigma * moved, false});
       }
     LocalOracle oracle(rows_, reserve_without_ledger(smaller), SecureRandom::insecure(1));
-    for (const PrivacyEvent& event : plan->events)
+    for (const PrivacyEvent& event : plan.events)
       if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
         const SumQuery query = event.label == "second moments" ? SumQuery(Gram{})
                                : event.label == "row count"    ? SumQuery(ClassCounts{1})
@@ -110,11 +108,10 @@ class ClipSample {
              false});
       }
     const auto start = std::chrono::steady_clock::now();
-    const auto fit = fit_clip(oracle, options);
-    if (!fit) return fit.error();
+    const auto fit = EIGENVEIL_TRY(fit_clip(oracle, options));
     tried.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!trains) tried.seconds *= static_cast<double>(n) / m;
-    tried.error = (outside(fit->image_weights) + outside(fit->text_weights)) / 2;
+    tried.error = (outside(fit.image_weights) + outside(fit.text_weights)) / 2;
     return tried;
   }
 
@@ -154,37 +151,33 @@ Status check(const ClipPlanRequest& request) {
 Result<PlanReport> make_plan(const ClipPlanRequest& request, Observer& observer) {
   EIGENVEIL_TRY(check(request));
   observer.step("simulating the methods on made-up pairs");
-  const auto sample = ClipSample::draw(request);
-  if (!sample) return sample.error();
+  const auto sample = EIGENVEIL_TRY(ClipSample::draw(request));
   const std::size_t d = request.x_columns + request.y_columns;
   std::vector<Contender> contenders;
   for (const ClipMethod method : {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kBatch, ClipMethod::kPair}) {
-    const auto found = sample->run(method, request.rows, request.budget);
-    if (!found) return found.error();
+    const auto found = EIGENVEIL_TRY(sample.run(method, request.rows, request.budget));
     const bool trains = method == ClipMethod::kBatch || method == ClipMethod::kPair;
     const auto bytes = trains ? static_cast<std::size_t>(8 * request.batch * (request.batch + static_cast<double>(d)))
                               : 8 * d * d * (static_cast<std::size_t>(request.threads) + 2);
     contenders.push_back(
-        {{std::string(name(method)), found->error, {}, found->seconds, bytes, found->noise, {}, {}, {}, {}},
+        {{std::string(name(method)), found.error, {}, found.seconds, bytes, found.noise, {}, {}, {}, {}},
          [method, &sample](std::size_t rows, const Budget& budget) -> Result<double> {
-           const auto one = sample->run(method, rows, budget);
-           if (!one) return one.error();
-           return one->error;
+           const auto one = EIGENVEIL_TRY(sample.run(method, rows, budget));
+           return one.error;
          }});
   }
-  auto report = race(std::move(contenders), goal_of(request), observer);
-  if (!report) return report.error();
-  if (const PlanLine& best = report->lines[report->best]; best.error > 0.5)
-    report->warnings.push_back(fmt::format(
+  auto report = EIGENVEIL_TRY(race(std::move(contenders), goal_of(request), observer));
+  if (const PlanLine& best = report.lines[report.best]; best.error > 0.5)
+    report.warnings.push_back(fmt::format(
         "The noise will drown the signal: even the best method ({}) is forecast to have an error of {:.2g}. "
         "Gather more pairs, use fewer columns, or spend more epsilon.",
         best.method, best.error));
   if (request.budget.delta.value() > 1 / static_cast<double>(request.rows))
-    report->warnings.push_back(
+    report.warnings.push_back(
         fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would satisfy it.",
                     request.budget.delta.value()));
   if (const double spread = PairGradient::spread(request.training.temperature); request.batch < 10 * spread)
-    report->warnings.push_back(fmt::format(
+    report.warnings.push_back(fmt::format(
         "pair pays only if batches are far larger than e^(2/temperature) = {:.3g} pairs; here they have about {:g}.",
         spread, request.batch));
   return report;

@@ -179,12 +179,10 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
 }  // namespace
 
 Result<ImageEncoder> encoder_for(const std::string& path, const EncoderChoices& choices, int threads) {
-  const auto folder = image_folder(path);
-  if (!folder) return folder.error();
-  if (*folder) return encoder_for_folder(path, **folder, choices, threads);
-  const auto source = open_source(path, {.header = HeaderRule::kNo});
-  if (!source) return source.error();
-  const std::size_t pixels = (*source)->columns().size();
+  const auto folder = EIGENVEIL_TRY(image_folder(path));
+  if (folder) return encoder_for_folder(path, *folder, choices, threads);
+  const auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo}));
+  const std::size_t pixels = source->columns().size();
   const auto root = [](std::size_t n) {
     return static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(n))));
   };
@@ -210,34 +208,29 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
   SourceOptions options{.header = HeaderRule::kNo};
   options.colour = encoder.options().channels == 3;
   options.threads = threads;
-  auto source = open_source(path, options);
-  if (!source) return source.error();
-  if ((*source)->columns().size() != encoder.pixels())
-    return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, (*source)->columns().size(),
+  auto source = EIGENVEIL_TRY(open_source(path, options));
+  if (source->columns().size() != encoder.pixels())
+    return bad_input(fmt::format("{}: images have {} pixels, expected {}{}x{}", path, source->columns().size(),
                                  encoder.options().channels == 3 ? "3x" : "", encoder.options().height,
                                  encoder.options().width));
-  return std::unique_ptr<View>(std::make_unique<ImageView>(*std::move(source), path, encoder, basis, threads));
+  return std::unique_ptr<View>(std::make_unique<ImageView>(std::move(source), path, encoder, basis, threads));
 }
 
 Result<std::unique_ptr<View>> vector_view(const std::string& path) {
-  auto source = open_source(path, {.header = HeaderRule::kNo});
-  if (!source) return source.error();
-  return std::unique_ptr<View>(std::make_unique<VectorView>(*std::move(source), path));
+  auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo}));
+  return std::unique_ptr<View>(std::make_unique<VectorView>(std::move(source), path));
 }
 
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {
-  auto source = open_source(path, {.header = HeaderRule::kNo, .fields = 1});
-  if (!source) return source.error();
-  if ((*source)->columns().size() != 1)
-    return bad_input(
-        fmt::format("{}: labels are one number a row, but there are {}", path, (*source)->columns().size()));
-  return std::unique_ptr<View>(std::make_unique<LabelView>(*std::move(source), path, classes, names));
+  auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo, .fields = 1}));
+  if (source->columns().size() != 1)
+    return bad_input(fmt::format("{}: labels are one number a row, but there are {}", path, source->columns().size()));
+  return std::unique_ptr<View>(std::make_unique<LabelView>(std::move(source), path, classes, names));
 }
 
 Result<std::unique_ptr<View>> caption_view(const std::string& path, const TextEncoder& encoder) {
-  auto lines = read_lines(path, "caption");
-  if (!lines) return lines.error();
-  return std::unique_ptr<View>(std::make_unique<CaptionView>(*std::move(lines), encoder, path));
+  auto lines = EIGENVEIL_TRY(read_lines(path, "caption"));
+  return std::unique_ptr<View>(std::make_unique<CaptionView>(std::move(lines), encoder, path));
 }
 
 PairSource::PairSource(std::unique_ptr<View> first, std::unique_ptr<View> second, std::string first_name,
@@ -267,27 +260,25 @@ Status PairSource::next(RawBatch& batch, std::size_t max_rows) {
   batch.first_row = done_;
   batch.rows = 0;
   batch.values.clear();
-  const auto left = first_->next(max_rows);
-  if (!left) return left.error();
+  const auto left = EIGENVEIL_TRY(first_->next(max_rows));
   // At the end of the first view the second must have ended too.
-  const auto wanted = static_cast<std::size_t>(std::max<Eigen::Index>(1, left->rows()));
+  const auto wanted = static_cast<std::size_t>(std::max<Eigen::Index>(1, left.rows()));
   RowMajorMatrix right(static_cast<Eigen::Index>(wanted), static_cast<Eigen::Index>(second_->features()));
   Eigen::Index got = 0;
   while (got < right.rows()) {
-    const auto piece = second_->next(static_cast<std::size_t>(right.rows() - got));
-    if (!piece) return piece.error();
-    if (piece->rows() == 0) break;
-    right.middleRows(got, piece->rows()) = *piece;
-    got += piece->rows();
+    const auto piece = EIGENVEIL_TRY(second_->next(static_cast<std::size_t>(right.rows() - got)));
+    if (piece.rows() == 0) break;
+    right.middleRows(got, piece.rows()) = piece;
+    got += piece.rows();
   }
-  if (got != left->rows())
+  if (got != left.rows())
     return bad_input(fmt::format("{} has {} than {}: every pair needs both", second_name_,
-                                 got > left->rows() ? "more rows" : "fewer rows", first_name_));
-  const Eigen::Index d1 = left->cols(), d2 = right.cols();
+                                 got > left.rows() ? "more rows" : "fewer rows", first_name_));
+  const Eigen::Index d1 = left.cols(), d2 = right.cols();
   batch.rows = static_cast<std::size_t>(got);
   batch.values.resize(batch.rows * static_cast<std::size_t>(d1 + d2));
   Eigen::Map<RowMajorMatrix> rows(batch.values.data(), got, d1 + d2);
-  rows.leftCols(d1) = *left;
+  rows.leftCols(d1) = left;
   rows.rightCols(d2) = right.topRows(got);
   done_ += batch.rows;
   return {};

@@ -84,11 +84,9 @@ Result<std::map<std::string, std::string>> files_of(const ClipTrainJob& job, con
   std::map<std::string, std::string> files = {{"module", modules.module.sha256}};
   if (modules.loss_module) files["loss module"] = modules.loss_module->sha256;
   if (!job.privacy.use_ledger) return files;
-  const auto ledger = ledger_of(job.privacy);
-  if (!ledger) return ledger.error();
-  auto data = ledger->content_key(job.data);  // a hash without a key would let others try what the file may hold
-  if (!data) return data.error();
-  files["data"] = *std::move(data);
+  const auto ledger = EIGENVEIL_TRY(ledger_of(job.privacy));
+  // A hash without a key would let others try what the file may hold.
+  files["data"] = EIGENVEIL_TRY(ledger.content_key(job.data));
   return files;
 }
 
@@ -96,9 +94,8 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
              Observer& observer) {
   TrainingState& state = run.state();
   const auto count = static_cast<std::size_t>(state.parameters.size());
-  auto oracle = GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()), count, job.clip,
-                                     run.take_random(job), kNoisyGradient, run.steps());
-  if (!oracle) return oracle.error();
+  auto oracle = EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()),
+                                                   count, job.clip, run.take_random(job), kNoisyGradient, run.steps()));
   const Descent descent(job.optimizer, job.lr);
   const auto gradient = [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {
     Tensors batch;
@@ -107,7 +104,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
   };
   observer.step("training");
   for (TrainingState next; run.steps() < job.steps;) {
-    const auto noisy = oracle->ask(kNoisyGradient, gradient);
+    const auto noisy = oracle.ask(kNoisyGradient, gradient);
     if (!noisy) return run.stop(job, noisy.error());
     next = state;
     descent.step(next.parameters, next.descent, noisy->value().col(0));
@@ -117,7 +114,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
     if (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps) EIGENVEIL_TRY(run.checkpoint());
     observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job.steps));
   }
-  return oracle->complete() ? Status() : internal_error("the run did not ask for all that was planned");
+  return oracle.complete() ? Status() : internal_error("the run did not ask for all that was planned");
 }
 
 }  // namespace
@@ -127,43 +124,33 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   if (const auto rate = SampleRate::of(job.sample_rate); !rate)
     return usage_error(fmt::format("--sample-rate: {}", rate.error().message));
   observer.step("loading the module");
-  const auto module = ModuleFile::read(job.module);
-  if (!module) return module.error();
-  TorchTraineeOptions options{
-      *module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
+  const auto module = EIGENVEIL_TRY(ModuleFile::read(job.module));
+  TorchTraineeOptions options{module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
   if (!job.loss_module.empty()) {
-    auto loss = ModuleFile::read(job.loss_module);
-    if (!loss) return loss.error();
-    options.loss_module = *std::move(loss);
+    options.loss_module = EIGENVEIL_TRY(ModuleFile::read(job.loss_module));
   }
-  const auto trainee = torch_trainee(options);
-  if (!trainee) return trainee.error();
-  const std::vector<double>& start = (*trainee)->parameters();
+  const auto trainee = EIGENVEIL_TRY(torch_trainee(options));
+  const std::vector<double>& start = trainee->parameters();
 
   observer.step("reading pairs");
-  auto tensors = read_tensors(job.data);
-  if (!tensors) return tensors.error();
-  auto data = parts_for(**trainee, *std::move(tensors), job.data);
-  if (!data) return data.error();
+  auto tensors = EIGENVEIL_TRY(read_tensors(job.data));
+  auto data = EIGENVEIL_TRY(parts_for(*trainee, std::move(tensors), job.data));
   observer.step("trying the module on made-up pairs");
-  EIGENVEIL_TRY(dry_run(**trainee, *data));
+  EIGENVEIL_TRY(dry_run(*trainee, data));
 
   const Vector parameters = Eigen::Map<const Vector>(start.data(), static_cast<Eigen::Index>(start.size()));
-  const auto files = files_of(job, options);
-  if (!files) return files.error();
-  auto run = TrainingRun::open(job, *files, parameters, observer);
-  if (!run) return run.error();
-  EIGENVEIL_TRY(train(job, **trainee, *data, *run, observer));
+  const auto files = EIGENVEIL_TRY(files_of(job, options));
+  auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
+  EIGENVEIL_TRY(train(job, *trainee, data, run, observer));
 
   nlohmann::json manifest =
-      common_manifest("clip-train", "batch", training_options_json(job), job.privacy, run->charge(), 0);
+      common_manifest("clip-train", "batch", training_options_json(job), job.privacy, run.charge(), 0);
   manifest.erase("noisy_rows");  // nothing was released about their number
   manifest["parameters"] = start.size();
   observer.step("writing module");
-  const auto bytes = (*trainee)->file({run->state().parameters.data(), start.size()}, manifest.dump(1));
-  if (!bytes) return bytes.error();
-  EIGENVEIL_TRY(write_text_file(job.out, *bytes));
-  EIGENVEIL_TRY(run->finish());
+  const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), start.size()}, manifest.dump(1)));
+  EIGENVEIL_TRY(write_text_file(job.out, bytes));
+  EIGENVEIL_TRY(run.finish());
   observer.step("done");
   return manifest;
 }

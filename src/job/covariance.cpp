@@ -19,9 +19,8 @@ CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, const 
 }
 
 Result<std::size_t> check_job(const CovarianceJob& job) {
-  const auto opened = open_data(job.rows);
-  if (!opened) return opened.error();
-  const std::size_t d = opened->map.features();
+  const auto opened = EIGENVEIL_TRY(open_data(job.rows));
+  const std::size_t d = opened.map.features();
   PreparationOptions preparation;
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
@@ -45,20 +44,18 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
   std::optional<std::size_t> count;
   if (budget.adjacency == Adjacency::kReplaceOne) count = data.rows->rows();
   const PcaOptions options{job.spiked.rank.value_or(1), {}, {}};
-  const auto model = public_model(job.guess, count, data.rows->columns(), data.rows->lattice().radius, options);
-  if (!model) return model.error();
+  const auto model =
+      EIGENVEIL_TRY(public_model(job.guess, count, data.rows->columns(), data.rows->lattice().radius, options));
   observer.step("forecasting methods on a public model");
-  const auto sample = Sample::draw(*model, thread_count(job.run), 1);
-  if (!sample) return sample.error();
+  const auto sample = EIGENVEIL_TRY(Sample::draw(model, thread_count(job.run), 1));
   CovarianceSelection selection;
   double best = 0;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
-    const auto error =
-        forecast_covariance(*sample, program_for(job, method, {}, data.rows->columns()), budget, model->rows);
-    if (!error) return error.error();
-    selection.forecasts.push_back({{"method", name(method)}, {"relative_error", *error}});
-    if (method == PcaMethod::kGram || *error < best) {
-      best = *error;
+    const auto error = EIGENVEIL_TRY(
+        forecast_covariance(sample, program_for(job, method, {}, data.rows->columns()), budget, model.rows));
+    selection.forecasts.push_back({{"method", name(method)}, {"relative_error", error}});
+    if (method == PcaMethod::kGram || error < best) {
+      best = error;
       selection.program = program_for(job, method, data.preparation, data.rows->columns());
     }
   }
@@ -68,47 +65,43 @@ Result<CovarianceSelection> select_covariance(const CovarianceJob& job, const Bo
 }  // namespace
 
 Result<PcaOutcome> run_covariance(const CovarianceJob& job, Observer& observer) {
-  const auto d = check_job(job);
-  if (!d) return d.error();
-  const PcaProgram sized = pca_program(program_for(job, job.method.value_or(PcaMethod::kGram), {}, *d));
-  auto data = bound_data(job.rows, job.run, sums_bytes(sized, *d, thread_count(job.run)), observer);
-  if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
+  const auto d = EIGENVEIL_TRY(check_job(job));
+  const PcaProgram sized = pca_program(program_for(job, job.method.value_or(PcaMethod::kGram), {}, d));
+  auto data = EIGENVEIL_TRY(bound_data(job.rows, job.run, sums_bytes(sized, d, thread_count(job.run)), observer));
+  const BoundingDiagnostics diagnostics = data.rows->diagnostics();
 
   const Budget budget = budget_of(job.privacy);
-  const auto selection = select_covariance(job, *data, budget, observer);
-  if (!selection) return selection.error();
-  const CovarianceProgram& program = selection->program;
-  auto charged = charge(*data->rows,
-                        {draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
-                         fmt::format("covariance --method {}{}", name(program.method),
-                                     program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
-                        observer);
-  if (!charged) return charged.error();
-  const auto fitted = fit(program, budget, *charged->oracle);
-  if (!fitted) return fitted.error();
-  if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  const auto selection = EIGENVEIL_TRY(select_covariance(job, data, budget, observer));
+  const CovarianceProgram& program = selection.program;
+  auto charged =
+      EIGENVEIL_TRY(charge(*data.rows,
+                           {draft(pca_program(program), budget), job.privacy, job.run, job.rows.data,
+                            fmt::format("covariance --method {}{}", name(program.method),
+                                        program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
+                           observer));
+  const auto fitted = EIGENVEIL_TRY(fit(program, budget, *charged.oracle));
+  if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 
-  nlohmann::json options = row_options_json(job.rows, charged->oracle->shape().lattice.radius);
+  nlohmann::json options = row_options_json(job.rows, charged.oracle->shape().lattice.radius);
   options.update(program_json(pca_program(program), budget.calibration));
   options.erase("components");
   nlohmann::json manifest =
-      common_manifest("covariance", name(program.method), std::move(options), job.privacy, *charged, fitted->pca.rows);
-  add_columns(manifest, data->map);
-  manifest["noise_edge"] = fitted->pca.noise_edge;
+      common_manifest("covariance", name(program.method), std::move(options), job.privacy, charged, fitted.pca.rows);
+  add_columns(manifest, data.map);
+  manifest["noise_edge"] = fitted.pca.noise_edge;
   if (program.method == PcaMethod::kSpiked)
-    manifest["error_rates"] = spiked_rates_json(fitted->pca, fitted->noise_variance, budget);
-  if (fitted->assumed) add_assumed(manifest, *fitted->assumed);
-  if (!selection->forecasts.empty())
-    manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection->forecasts}};
-  Model model{{{"components", fitted->pca.components.transpose()},
-               {"eigenvalues", fitted->pca.eigenvalues, true},
-               {"noise_variance", Vector::Constant(1, fitted->noise_variance), true},
-               {"mean", fitted->pca.mean, true},
-               {"offset", data->map.offset(), true},
-               {"scale", data->map.scale(), true}},
+    manifest["error_rates"] = spiked_rates_json(fitted.pca, fitted.noise_variance, budget);
+  if (fitted.assumed) add_assumed(manifest, *fitted.assumed);
+  if (!selection.forecasts.empty())
+    manifest["planner"] = {{"chosen", name(program.method)}, {"forecasts", selection.forecasts}};
+  Model model{{{"components", fitted.pca.components.transpose()},
+               {"eigenvalues", fitted.pca.eigenvalues, true},
+               {"noise_variance", Vector::Constant(1, fitted.noise_variance), true},
+               {"mean", fitted.pca.mean, true},
+               {"offset", data.map.offset(), true},
+               {"scale", data.map.scale(), true}},
               std::move(manifest)};
-  if (program.method == PcaMethod::kGram || job.dense) model.arrays.push_back({"covariance", fitted->dense()});
+  if (program.method == PcaMethod::kGram || job.dense) model.arrays.push_back({"covariance", fitted.dense()});
   EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, job.report_options}, observer));
   return PcaOutcome{std::move(model), diagnostics};
 }

@@ -64,12 +64,11 @@ class OwnRows final : public HeldRows {
   std::optional<std::size_t> rows() const override { return rows_; }
   BoundingDiagnostics diagnostics() const override { return diagnostics_; }
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
-    auto charged = charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run, request.data,
-                               request.purpose, observer);
-    if (!charged) return charged.error();
+    auto charged = EIGENVEIL_TRY(charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run,
+                                             request.data, request.purpose, observer));
     auto oracle =
-        std::make_unique<LocalOracle>(std::move(sums_), std::move(charged->reservation), std::move(charged->random));
-    return ChargedOracle{static_cast<Charge&&>(*charged), std::move(oracle)};
+        std::make_unique<LocalOracle>(std::move(sums_), std::move(charged.reservation), std::move(charged.random));
+    return ChargedOracle{static_cast<Charge&&>(charged), std::move(oracle)};
   }
 
  private:
@@ -82,10 +81,9 @@ class OwnRows final : public HeldRows {
 
 Result<std::unique_ptr<HeldRows>> hold_here(const RowOptions& options, const RunOptions& run, std::size_t reserved,
                                             Observer& observer) {
-  auto rows = bound_rows(options, run, reserved, observer);
-  if (!rows) return rows.error();
-  const BoundingDiagnostics diagnostics = rows->diagnostics();
-  return own_rows(sums_of(*std::move(rows)), diagnostics);
+  auto rows = EIGENVEIL_TRY(bound_rows(options, run, reserved, observer));
+  const BoundingDiagnostics diagnostics = rows.diagnostics();
+  return own_rows(sums_of(std::move(rows)), diagnostics);
 }
 
 }  // namespace
@@ -101,16 +99,14 @@ std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagno
 
 Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
                                Observer& observer) {
-  auto opened = open_data(options);
-  if (!opened) return opened.error();
-  auto rows = run.engine ? run.engine->hold(options, *opened, run, reserved, observer)
-                         : hold_here(options, run, reserved, observer);
-  if (!rows) return rows.error();
+  auto opened = EIGENVEIL_TRY(open_data(options));
+  auto rows = EIGENVEIL_TRY(run.engine ? run.engine->hold(options, opened, run, reserved, observer)
+                                       : hold_here(options, run, reserved, observer));
   PreparationOptions preparation;
   preparation.private_mean = options.center == Center::kPrivate;
   preparation.bound = options.row_bound;
   preparation.private_bound = options.private_row_bound;
-  return BoundedData{*std::move(rows), std::move(opened->map), preparation, std::move(opened->classes)};
+  return BoundedData{std::move(rows), std::move(opened.map), preparation, std::move(opened.classes)};
 }
 
 Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer) {

@@ -90,9 +90,8 @@ Status generate(const GenerateOptions& options, Observer& observer) {
   const Covariance covariance = make_covariance(options, random);
 
   observer.step("generating rows");
-  auto file = AtomicFile::create(options.out);
-  if (!file) return file.error();
-  EIGENVEIL_TRY(file->append(npy_header(options.rows, options.columns, false)));
+  auto file = EIGENVEIL_TRY(AtomicFile::create(options.out));
+  EIGENVEIL_TRY(file.append(npy_header(options.rows, options.columns, false)));
   const std::size_t batch = std::clamp<std::size_t>((std::size_t{1} << 20) / options.columns, 1, 4096);
   for (std::size_t done = 0; done < options.rows;) {
     const auto rows = static_cast<Eigen::Index>(std::min(batch, options.rows - done));
@@ -102,11 +101,11 @@ Status generate(const GenerateOptions& options, Observer& observer) {
     fill_normal(random, z.data(), static_cast<std::size_t>(z.size()));
     fill_normal(random, g.data(), static_cast<std::size_t>(g.size()));
     g = std::sqrt(covariance.sigma2) * g + std::sqrt(covariance.lambda) * z * covariance.U.transpose();
-    EIGENVEIL_TRY(file->append({reinterpret_cast<const char*>(g.data()), static_cast<std::size_t>(g.size()) * 8}));
+    EIGENVEIL_TRY(file.append({reinterpret_cast<const char*>(g.data()), static_cast<std::size_t>(g.size()) * 8}));
     done += static_cast<std::size_t>(rows);
     observer.progress(static_cast<double>(done) / static_cast<double>(options.rows));
   }
-  EIGENVEIL_TRY(file->commit());
+  EIGENVEIL_TRY(file.commit());
   if (options.truth.empty()) return {};
   const Vector eigenvalues = Vector::Constant(covariance.U.cols(), covariance.lambda + covariance.sigma2);
   return write_npz(options.truth,

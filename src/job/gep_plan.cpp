@@ -21,13 +21,11 @@ Result<std::vector<Contender>> contenders_of(const GepPlanRequest& request, cons
         gep_memory(options, request.run, request.model.columns,
                    request.model.task == GepTask::kCca ? 2 * request.model.components : request.model.classes);
     if (noise == GepNoise::kOnce && bytes > request.run.memory / 2) continue;
-    const auto found = sample.forecast(noise, request.budget, request.model.rows);
-    if (!found) return found.error();
-    PlanLine line{std::string(name(noise)), found->error, {}, found->seconds, bytes, found->noise, {}, {}, {}, {}};
+    const auto found = EIGENVEIL_TRY(sample.forecast(noise, request.budget, request.model.rows));
+    PlanLine line{std::string(name(noise)), found.error, {}, found.seconds, bytes, found.noise, {}, {}, {}, {}};
     contenders.push_back({std::move(line), [noise, &sample](std::size_t rows, const Budget& budget) -> Result<double> {
-                            const auto one = sample.forecast(noise, budget, rows);
-                            if (!one) return one.error();
-                            return one->error;
+                            const auto one = EIGENVEIL_TRY(sample.forecast(noise, budget, rows));
+                            return one.error;
                           }});
   }
   return contenders;
@@ -37,20 +35,17 @@ Result<std::vector<Contender>> contenders_of(const GepPlanRequest& request, cons
 
 Result<PlanReport> make_plan(const GepPlanRequest& request, Observer& observer) {
   observer.step("simulating the methods on the public model");
-  const auto sample = GepSample::draw(request.model, thread_count(request.run), 1);
-  if (!sample) return sample.error();
-  auto contenders = contenders_of(request, *sample);
-  if (!contenders) return contenders.error();
-  auto report = race(*std::move(contenders), goal_of(request), observer);
-  if (!report) return report.error();
-  const PlanLine& best = report->lines[report->best];
+  const auto sample = EIGENVEIL_TRY(GepSample::draw(request.model, thread_count(request.run), 1));
+  auto contenders = EIGENVEIL_TRY(contenders_of(request, sample));
+  auto report = EIGENVEIL_TRY(race(std::move(contenders), goal_of(request), observer));
+  const PlanLine& best = report.lines[report.best];
   if (best.error > 0.5)
-    report->warnings.push_back(
+    report.warnings.push_back(
         fmt::format("The noise will drown the signal: even the best noise ({}) is forecast to have an error of {:.2g}. "
                     "Gather more rows, use fewer columns, spend more epsilon, or tighten the row bound.",
                     best.method, best.error));
   if (request.budget.delta.value() > 1 / static_cast<double>(request.model.rows))
-    report->warnings.push_back(
+    report.warnings.push_back(
         fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would satisfy it.",
                     request.budget.delta.value()));
   return report;

@@ -51,9 +51,8 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
 
 // Columns, or why the job cannot be: everything that can be refused without reading a row.
 Result<std::size_t> check_job(const PcaJob& job) {
-  const auto opened = open_data(job.rows);
-  if (!opened) return opened.error();
-  const std::size_t d = opened->map.features();
+  const auto opened = EIGENVEIL_TRY(open_data(job.rows));
+  const std::size_t d = opened.map.features();
   PreparationOptions preparation;
   preparation.private_mean = job.rows.center == Center::kPrivate;
   preparation.private_bound = job.rows.private_row_bound;
@@ -96,39 +95,35 @@ nlohmann::json pca_manifest(const PcaJob& job, const Selection& selection, const
 }  // namespace
 
 Result<PcaOutcome> run_pca(const PcaJob& job, Observer& observer) {
-  const auto d = check_job(job);
-  if (!d) return d.error();
+  const auto d = EIGENVEIL_TRY(check_job(job));
   const int threads = thread_count(job.run);
   std::size_t reserved = 0;
-  for (const PcaProgram& program : programs_for(job, {}, *d))
-    reserved = std::max(reserved, sums_bytes(program, *d, threads));
-  auto data = bound_data(job.rows, job.run, reserved, observer);
-  if (!data) return data.error();
-  const BoundingDiagnostics diagnostics = data->rows->diagnostics();
+  for (const PcaProgram& program : programs_for(job, {}, d))
+    reserved = std::max(reserved, sums_bytes(program, d, threads));
+  auto data = EIGENVEIL_TRY(bound_data(job.rows, job.run, reserved, observer));
+  const BoundingDiagnostics diagnostics = data.rows->diagnostics();
 
   const Budget budget = budget_of(job.privacy);
-  const std::vector<PcaProgram> programs = programs_for(job, data->preparation, *d);
-  auto selection = select(programs, job.guess, *data->rows, budget, threads, observer);
-  if (!selection) return selection.error();
-  const PcaProgram& program = selection->program;
-  auto charged = charge(*data->rows,
-                        {draft(program, budget), job.privacy, job.run, job.rows.data,
-                         fmt::format("pca --method {} --components {}{}", name(program.method), job.components,
-                                     program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
-                        observer);
-  if (!charged) return charged.error();
-  const auto fitted = fit(program, budget, *charged->oracle);
-  if (!fitted) return fitted.error();
-  if (!charged->oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  const std::vector<PcaProgram> programs = programs_for(job, data.preparation, d);
+  auto selection = EIGENVEIL_TRY(select(programs, job.guess, *data.rows, budget, threads, observer));
+  const PcaProgram& program = selection.program;
+  auto charged =
+      EIGENVEIL_TRY(charge(*data.rows,
+                           {draft(program, budget), job.privacy, job.run, job.rows.data,
+                            fmt::format("pca --method {} --components {}{}", name(program.method), job.components,
+                                        program.method == PcaMethod::kSpiked ? guarantee_flag(program.spiked) : "")},
+                           observer));
+  const auto fitted = EIGENVEIL_TRY(fit(program, budget, *charged.oracle));
+  if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
 
-  Model model{{{"components", fitted->pca.components.transpose()},
-               {"eigenvalues", fitted->pca.eigenvalues, true},
-               {"mean", fitted->pca.mean, true},
-               {"offset", data->map.offset(), true},
-               {"scale", data->map.scale(), true}},
-              pca_manifest(job, *selection, *charged, *data, *fitted)};
-  if (fitted->noise_variance)
-    model.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted->noise_variance), true});
+  Model model{{{"components", fitted.pca.components.transpose()},
+               {"eigenvalues", fitted.pca.eigenvalues, true},
+               {"mean", fitted.pca.mean, true},
+               {"offset", data.map.offset(), true},
+               {"scale", data.map.scale(), true}},
+              pca_manifest(job, selection, charged, data, fitted)};
+  if (fitted.noise_variance)
+    model.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   EIGENVEIL_TRY(write_outputs(model, {job.out, job.report, job.report_options}, observer));
   return PcaOutcome{std::move(model), diagnostics};
 }

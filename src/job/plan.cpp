@@ -25,9 +25,8 @@ class Samples {
     if (other_ && other_->model().rows == rows) return &*other_;
     PublicModel model = request_.model;
     model.rows = rows;
-    auto drawn = Sample::draw(model, request_.threads, 1, 1);
-    if (!drawn) return drawn.error();
-    other_.emplace(*std::move(drawn));
+    auto drawn = EIGENVEIL_TRY(Sample::draw(model, request_.threads, 1, 1));
+    other_.emplace(std::move(drawn));
     return &*other_;
   }
 
@@ -42,24 +41,21 @@ Result<std::vector<Contender>> pca_contenders(const PlanRequest& request, Sample
   const PcaOptions options{request.model.components, {}, request.model.sparsity};
   std::vector<PcaProgram> programs = candidates(options, d);
   if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
-  const auto choice = choose(samples.own(), programs, request.budget, request.model.rows);
-  if (!choice) return choice.error();
+  const auto choice = EIGENVEIL_TRY(choose(samples.own(), programs, request.budget, request.model.rows));
   std::vector<Contender> contenders;
   for (const PcaMethod method :
        {PcaMethod::kGram, PcaMethod::kAdaptivePower, PcaMethod::kSparsePower, PcaMethod::kPower}) {
     const Forecast* best = nullptr;
-    for (const Forecast& one : choice->all)
+    for (const Forecast& one : choice.all)
       if (one.program.method == method && (best == nullptr || one.lost < best->lost)) best = &one;
     if (best == nullptr) continue;
     const PcaProgram program = best->program;
     PlanLine line{describe(program), best->error, best->lost, best->seconds, best->bytes, best->noise, {}, {}, {}, {}};
     contenders.push_back(
         {std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
-           const auto drawn = samples.at(rows);
-           if (!drawn) return drawn.error();
-           const auto one = forecast(**drawn, program, budget, rows);
-           if (!one) return one.error();
-           return one->error;
+           const auto drawn = EIGENVEIL_TRY(samples.at(rows));
+           const auto one = EIGENVEIL_TRY(forecast(*drawn, program, budget, rows));
+           return one.error;
          }});
   }
   return contenders;
@@ -71,25 +67,23 @@ Result<std::vector<Contender>> covariance_contenders(const PlanRequest& request,
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
     CovarianceProgram program{method};
     program.spiked.rank = request.rank;
-    const auto error = forecast_covariance(samples.own(), program, request.budget, request.model.rows);
-    if (!error) return error.error();
-    const auto detail = forecast(samples.own(), pca_program(program), request.budget, request.model.rows);
-    if (!detail) return detail.error();
+    const auto error = EIGENVEIL_TRY(forecast_covariance(samples.own(), program, request.budget, request.model.rows));
+    const auto detail =
+        EIGENVEIL_TRY(forecast(samples.own(), pca_program(program), request.budget, request.model.rows));
     PlanLine line{std::string(name(method)),
-                  *error,
+                  error,
                   {},
-                  detail->seconds,
+                  detail.seconds,
                   sums_bytes(pca_program(program), d, request.threads),
-                  detail->noise,
+                  detail.noise,
                   {},
                   {},
                   {},
                   {}};
     contenders.push_back(
         {std::move(line), [program, &samples](std::size_t rows, const Budget& budget) -> Result<double> {
-           const auto drawn = samples.at(rows);
-           if (!drawn) return drawn.error();
-           return forecast_covariance(**drawn, program, budget, rows);
+           const auto drawn = EIGENVEIL_TRY(samples.at(rows));
+           return forecast_covariance(*drawn, program, budget, rows);
          }});
   }
   return contenders;
@@ -116,15 +110,12 @@ void add_warnings(const PlanRequest& request, const Sample& sample, PlanReport& 
 
 Result<PlanReport> make_plan(const PlanRequest& request, Observer& observer) {
   observer.step("simulating the methods on the public model");
-  auto own = Sample::draw(request.model, request.threads, 1);
-  if (!own) return own.error();
-  Samples samples(request, *std::move(own));
-  auto contenders = request.task == PlanRequest::Task::kPca ? pca_contenders(request, samples)
-                                                            : covariance_contenders(request, samples);
-  if (!contenders) return contenders.error();
-  auto report = race(*std::move(contenders), goal_of(request), observer);
-  if (!report) return report.error();
-  add_warnings(request, samples.own(), *report);
+  auto own = EIGENVEIL_TRY(Sample::draw(request.model, request.threads, 1));
+  Samples samples(request, std::move(own));
+  auto contenders = EIGENVEIL_TRY(request.task == PlanRequest::Task::kPca ? pca_contenders(request, samples)
+                                                                          : covariance_contenders(request, samples));
+  auto report = EIGENVEIL_TRY(race(std::move(contenders), goal_of(request), observer));
+  add_warnings(request, samples.own(), report);
   return report;
 }
 

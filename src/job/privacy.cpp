@@ -36,16 +36,14 @@ struct Payer {
 Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& data, const std::string& named) {
   std::set<std::string> all;
   for (const std::string& path : data.paths()) {
-    const auto budgets = ledger.budgets_of(path);
-    if (!budgets) return budgets.error();
-    all.insert(budgets->begin(), budgets->end());
+    const auto budgets = EIGENVEIL_TRY(ledger.budgets_of(path));
+    all.insert(budgets.begin(), budgets.end());
     if (!named.empty()) EIGENVEIL_TRY(ledger.check_owner(named, path));
   }
   if (named.empty()) return all;
   for (const std::string& path : data.paths()) {
-    const auto budgets = ledger.bind_file(named, path);
-    if (!budgets) return budgets.error();
-    all.insert(budgets->begin(), budgets->end());
+    const auto budgets = EIGENVEIL_TRY(ledger.bind_file(named, path));
+    all.insert(budgets.begin(), budgets.end());
   }
   return all;
 }
@@ -53,22 +51,20 @@ Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& dat
 // The ledger and the data set in it that pays: the one that was named, the one that the files belong to, or else a
 // record without a limit.
 Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
-  auto ledger = Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
-  if (!ledger) return ledger.error();
-  const auto budgets = budgets_of(*ledger, data, privacy.dataset);
-  if (!budgets) return budgets.error();
+  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
+  const auto budgets = EIGENVEIL_TRY(budgets_of(ledger, data, privacy.dataset));
   const std::string& named = privacy.dataset;
-  if (budgets->count(named) > 0) return Payer{*std::move(ledger), named, true};
-  if (!named.empty()) return Payer{*std::move(ledger), named, false};
-  if (budgets->size() > 1)
+  if (budgets.count(named) > 0) return Payer{std::move(ledger), named, true};
+  if (!named.empty()) return Payer{std::move(ledger), named, false};
+  if (budgets.size() > 1)
     return budget_refused(
         fmt::format("This data belongs to several data sets with a budget: {}. Say which one pays: "
                     "--dataset NAME",
-                    fmt::join(*budgets, ", ")));
-  if (budgets->size() == 1) return Payer{*std::move(ledger), *budgets->begin(), true};
+                    fmt::join(budgets, ", ")));
+  if (budgets.size() == 1) return Payer{std::move(ledger), *budgets.begin(), true};
   const std::string record = name_of_file(data, privacy.adjacency);
-  EIGENVEIL_TRY(ledger->create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
-  return Payer{*std::move(ledger), record, false};
+  EIGENVEIL_TRY(ledger.create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
+  return Payer{std::move(ledger), record, false};
 }
 
 SecureRandom random_for(const RunOptions& run) {
@@ -83,12 +79,10 @@ Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::strin
 Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
-      const auto noise = GaussianMechanism::noise_for(largest, gaussian->mu);
-      if (!noise) return noise.error();
+      EIGENVEIL_TRY(GaussianMechanism::noise_for(largest, gaussian->mu));
     }
     if (const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
-      const auto noise = GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma);
-      if (!noise) return noise.error();
+      EIGENVEIL_TRY(GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma));
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
   }
@@ -101,15 +95,14 @@ Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, con
   if (shape.adjacency != privacy.adjacency)
     return internal_error("the plan is for other neighbours than the release says: nothing was charged");
   const bool tight = privacy.calibration == Calibration::kTight;
-  auto plan = tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting) : Result<PrivacyPlan>(shape);
-  if (!plan) return plan.error();
-  const auto certified = epsilon_of(plan->events, privacy.delta, privacy.accounting);
-  if (!certified) return certified.error();
-  if (tight && !(*certified <= privacy.epsilon.value()))
+  auto plan = EIGENVEIL_TRY(tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting)
+                                  : Result<PrivacyPlan>(shape));
+  const auto certified = EIGENVEIL_TRY(epsilon_of(plan.events, privacy.delta, privacy.accounting));
+  if (tight && !(certified <= privacy.epsilon.value()))
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
-                                      *certified, privacy.epsilon.value()));
-  EIGENVEIL_TRY(check_drawable(*plan, largest));
-  return CertifiedPlan{*std::move(plan), *certified};
+                                      certified, privacy.epsilon.value()));
+  EIGENVEIL_TRY(check_drawable(plan, largest));
+  return CertifiedPlan{std::move(plan), certified};
 }
 
 Sensitivity largest_sensitivity(const Lattice& lattice) {
@@ -120,26 +113,22 @@ Sensitivity largest_sensitivity(const Lattice& lattice) {
 Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
                                 const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer) {
-  auto certified = certify(shape, largest, privacy);
-  if (!certified) return certified.error();
+  auto certified = EIGENVEIL_TRY(certify(shape, largest, privacy));
   observer.step("reserving budget");
   std::string dataset;
   bool limited = false;
   std::unique_ptr<Reservation> reservation;
   if (privacy.use_ledger) {
-    auto payer = payer_of(privacy, data);
-    if (!payer) return payer.error();
-    auto paid = payer->ledger.reserve(payer->dataset, certified->plan, purpose);
-    if (!paid) return paid.error();
-    reservation = *std::move(paid);
-    dataset = payer->dataset;
-    limited = payer->limited;
+    auto payer = EIGENVEIL_TRY(payer_of(privacy, data));
+    reservation = EIGENVEIL_TRY(payer.ledger.reserve(payer.dataset, certified.plan, purpose));
+    dataset = payer.dataset;
+    limited = payer.limited;
   } else {
-    reservation = reserve_without_ledger(certified->plan);
+    reservation = reserve_without_ledger(certified.plan);
   }
   observer.step("budget reserved");
   auto random = random_for(run);
-  return ChargedPlan{charge_of(*std::move(certified), random, std::move(dataset), limited), std::move(reservation),
+  return ChargedPlan{charge_of(std::move(certified), random, std::move(dataset), limited), std::move(reservation),
                      std::move(random)};
 }
 
@@ -151,13 +140,10 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
   bool limited = false;
   Begun begun{work_without_ledger(certified.plan, key, facts), true};
   if (privacy.use_ledger) {
-    auto payer = payer_of(privacy, data);
-    if (!payer) return payer.error();
-    auto paid = payer->ledger.begin_work(payer->dataset, certified.plan, key, key, facts);
-    if (!paid) return paid.error();
-    begun = *std::move(paid);
-    dataset = payer->dataset;
-    limited = payer->limited;
+    auto payer = EIGENVEIL_TRY(payer_of(privacy, data));
+    begun = EIGENVEIL_TRY(payer.ledger.begin_work(payer.dataset, certified.plan, key, key, facts));
+    dataset = payer.dataset;
+    limited = payer.limited;
   }
   observer.step("budget reserved");
   auto random = random_for(run);

@@ -22,28 +22,24 @@ Result<std::optional<double>> smallest(double start, double most, double target,
   constexpr double kLeast = 1.0 / 64;
   double low = std::log2(kLeast);
   double high = std::log2(most);
-  const auto at_most = error(start * most);
-  if (!at_most) return at_most.error();
-  if (*at_most > target) return std::optional<double>();
+  const auto at_most = EIGENVEIL_TRY(error(start * most));
+  if (at_most > target) return std::optional<double>();
   while (high - low > 0.5) {
     const double middle = (low + high) / 2;
-    const auto there = error(start * std::exp2(middle));
-    if (!there) return there.error();
-    (*there <= target ? high : low) = middle;
+    const auto there = EIGENVEIL_TRY(error(start * std::exp2(middle)));
+    (there <= target ? high : low) = middle;
   }
   return std::optional(start * std::exp2(high));
 }
 
 Status add_needs(Contender& contender, const Goal& goal) {
-  const auto rows = smallest(static_cast<double>(goal.rows), kMostRows, goal.target_error, [&](double x) {
+  const auto rows = EIGENVEIL_TRY(smallest(static_cast<double>(goal.rows), kMostRows, goal.target_error, [&](double x) {
     return contender.error(static_cast<std::size_t>(std::max(1.0, x)), goal.budget);
-  });
-  if (!rows) return rows.error();
-  if (*rows) contender.line.rows_needed = static_cast<std::size_t>(**rows);
-  const auto epsilon = smallest(goal.budget.epsilon.value(), kMostEpsilon, goal.target_error,
-                                [&](double x) { return contender.error(goal.rows, with_epsilon(goal.budget, x)); });
-  if (!epsilon) return epsilon.error();
-  contender.line.epsilon_needed = *epsilon;
+  }));
+  if (rows) contender.line.rows_needed = static_cast<std::size_t>(*rows);
+  contender.line.epsilon_needed =
+      EIGENVEIL_TRY(smallest(goal.budget.epsilon.value(), kMostEpsilon, goal.target_error,
+                             [&](double x) { return contender.error(goal.rows, with_epsilon(goal.budget, x)); }));
   return {};
 }
 
@@ -52,17 +48,15 @@ Status add_curves(std::vector<Contender>& contenders, const Goal& goal) {
   for (int j = -3; j <= 5; ++j) {
     const double x = static_cast<double>(goal.rows) * std::exp2(j);
     for (Contender& contender : contenders) {
-      const auto error = contender.error(static_cast<std::size_t>(std::max(1.0, x)), goal.budget);
-      if (!error) return error.error();
-      contender.line.error_by_rows.emplace_back(x, *error);
+      const auto error = EIGENVEIL_TRY(contender.error(static_cast<std::size_t>(std::max(1.0, x)), goal.budget));
+      contender.line.error_by_rows.emplace_back(x, error);
     }
   }
   for (int j = -4; j <= 4; ++j) {
     const double x = goal.budget.epsilon.value() * std::exp2(j);
     for (Contender& contender : contenders) {
-      const auto error = contender.error(goal.rows, with_epsilon(goal.budget, x));
-      if (!error) return error.error();
-      contender.line.error_by_epsilon.emplace_back(x, *error);
+      const auto error = EIGENVEIL_TRY(contender.error(goal.rows, with_epsilon(goal.budget, x)));
+      contender.line.error_by_epsilon.emplace_back(x, error);
     }
   }
   return {};

@@ -32,23 +32,20 @@ Result<Range> parse_range(const std::string& text) {
   const std::size_t colon = bounds.find(':');
   if (colon == std::string::npos)
     return usage_error(fmt::format("--range {}: expected LO:HI or COLUMN=LO:HI, for example 0:255 or age=0:120", text));
-  const auto lower = bound_number(bounds.substr(0, colon), text);
-  if (!lower) return lower.error();
-  const auto upper = bound_number(bounds.substr(colon + 1), text);
-  if (!upper) return upper.error();
-  if (*lower >= *upper) return usage_error(fmt::format("--range {}: the lower bound must be below the upper", text));
-  return Range{column, {*lower, *upper}};
+  const auto lower = EIGENVEIL_TRY(bound_number(bounds.substr(0, colon), text));
+  const auto upper = EIGENVEIL_TRY(bound_number(bounds.substr(colon + 1), text));
+  if (lower >= upper) return usage_error(fmt::format("--range {}: the lower bound must be below the upper", text));
+  return Range{column, {lower, upper}};
 }
 
 Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const std::vector<std::string>& columns) {
   Schema schema;
   std::vector<Range> ranges;
   for (const std::string& text : texts) {
-    auto range = parse_range(text);
-    if (!range) return range.error();
-    if (!range->column.empty() && std::find(columns.begin(), columns.end(), range->column) == columns.end())
-      return usage_error(fmt::format("--range {}: the data has no column '{}'", text, range->column));
-    ranges.push_back(*std::move(range));
+    auto range = EIGENVEIL_TRY(parse_range(text));
+    if (!range.column.empty() && std::find(columns.begin(), columns.end(), range.column) == columns.end())
+      return usage_error(fmt::format("--range {}: the data has no column '{}'", text, range.column));
+    ranges.push_back(std::move(range));
   }
   for (const std::string& column : columns) {
     const Range* chosen = nullptr;
@@ -69,9 +66,8 @@ Result<ColumnMap> map_for(const RowOptions& options, const std::optional<Schema>
   const Centering centering = options.center == Center::kNone ? Centering::kNone : Centering::kRange;
   if (schema) return ColumnMap::from_schema(*schema, centering);
   if (!options.ranges.empty()) {
-    const auto ranged = schema_from_ranges(options.ranges, columns);
-    if (!ranged) return ranged.error();
-    return ColumnMap::from_schema(*ranged, centering);
+    const auto ranged = EIGENVEIL_TRY(schema_from_ranges(options.ranges, columns));
+    return ColumnMap::from_schema(ranged, centering);
   }
   if (!options.row_bound)
     return usage_error(
@@ -114,24 +110,19 @@ Result<FileFacts> file_facts(const RowOptions& options) {
   FileFacts facts{options.source, options.bounds};
   facts.source.bad_rows = options.missing == MissingPolicy::kError ? BadRows::kError : BadRows::kMissing;
   if (options.schema) {
-    auto read = read_schema(*options.schema);
-    if (!read) return read.error();
-    facts.schema = *std::move(read);
+    facts.schema = EIGENVEIL_TRY(read_schema(*options.schema));
   }
   if (!facts.schema) return facts;
   if (!options.source.columns.empty())
     return usage_error("--schema and --columns both choose columns: list the columns in the schema");
-  auto stated = options_for(*facts.schema, facts.source);
-  if (!stated) return stated.error();
-  facts.source = *std::move(stated);
+  facts.source = EIGENVEIL_TRY(options_for(*facts.schema, facts.source));
   return facts;
 }
 
 Result<OpenedData> open_data(const RowOptions& options) {
-  auto facts = file_facts(options);
-  if (!facts) return facts.error();
-  SourceOptions source_options = std::move(facts->source);
-  std::optional<Schema> schema = std::move(facts->schema);
+  auto facts = EIGENVEIL_TRY(file_facts(options));
+  SourceOptions source_options = std::move(facts.source);
+  std::optional<Schema> schema = std::move(facts.schema);
   if (schema && !options.schema_columns.empty()) {
     EIGENVEIL_TRY(pick_columns(*schema, options));
     source_options.columns = schema->names();
@@ -139,31 +130,28 @@ Result<OpenedData> open_data(const RowOptions& options) {
   }
   std::vector<std::string> classes;
   if (options.class_column) {
-    auto classed = with_class_column(options.data, source_options, schema, *options.class_column);
-    if (!classed) return classed.error();
-    source_options = std::move(classed->source);
-    schema = std::move(classed->schema);
-    classes = std::move(classed->classes);
+    auto classed = EIGENVEIL_TRY(with_class_column(options.data, source_options, schema, *options.class_column));
+    source_options = std::move(classed.source);
+    schema = std::move(classed.schema);
+    classes = std::move(classed.classes);
   }
   const bool elsewhere = options.data.empty();
-  auto source = elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr) : open_source(options.data, source_options);
-  if (!source) return source.error();
+  auto source = EIGENVEIL_TRY(elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr)
+                                        : open_source(options.data, source_options));
   // Of several images one can be replaced and the others still say how large they are.
-  if (*source && source_options.fields == 0 && source_options.share.count == 1 &&
-      std::filesystem::is_directory(options.data) && (*source)->rows_announced() == std::size_t{1})
+  if (source && source_options.fields == 0 && source_options.share.count == 1 &&
+      std::filesystem::is_directory(options.data) && source->rows_announced() == std::size_t{1})
     return usage_error(
         fmt::format("{}: one image alone does not say how large images are: state its number of values with --fields N",
                     options.data));
-  const auto names =
-      elsewhere ? column_names("", {}, source_options.columns) : Result<std::vector<std::string>>((*source)->columns());
-  if (!names) return names.error();
-  std::vector<std::string> features = *names;
+  const auto names = EIGENVEIL_TRY(elsewhere ? column_names("", {}, source_options.columns)
+                                             : Result<std::vector<std::string>>(source->columns()));
+  std::vector<std::string> features = names;
   if (options.class_column) features.pop_back();
-  auto map = map_for(options, schema, features);
-  if (!map) return map.error();
-  if (*source && options.class_column && !options.class_column->cuts.empty())
-    *source = std::make_unique<SlicedSource>(*std::move(source), options.class_column->cuts);
-  return OpenedData{*std::move(source), *std::move(map), std::move(classes), std::move(source_options)};
+  auto map = EIGENVEIL_TRY(map_for(options, schema, features));
+  if (source && options.class_column && !options.class_column->cuts.empty())
+    source = std::make_unique<SlicedSource>(std::move(source), options.class_column->cuts);
+  return OpenedData{std::move(source), std::move(map), std::move(classes), std::move(source_options)};
 }
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
@@ -174,26 +162,23 @@ Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run,
     return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
                                    run.memory >> 20, ((kProgram + kLeastRows + reserved) >> 20) + 1));
   observer.step("reading rows");
-  auto opened = open_data(options);
-  if (!opened) return opened.error();
-  if (!opened->source) return internal_error("there is no file to read rows from");
-  const auto bound = first_bound(options, opened->map);
-  if (!bound) return bound.error();
+  auto opened = EIGENVEIL_TRY(open_data(options));
+  if (!opened.source) return internal_error("there is no file to read rows from");
+  const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
 
-  BoundingOptions bounding{.bound = *bound};
+  BoundingOptions bounding{.bound = bound};
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - kProgram - reserved;
   bounding.threads = thread_count(run);
   if (options.class_column) {
-    bounding.class_column = opened->source->columns().size() - 1;
-    bounding.classes = opened->classes.size();
+    bounding.class_column = opened.source->columns().size() - 1;
+    bounding.classes = opened.classes.size();
     bounding.drop_unlisted = options.class_column->drop_unlisted;
   }
-  auto rows =
-      BoundedRows::read(*opened->source, opened->map, bounding, [&](double share) { observer.progress(share); });
+  auto rows = BoundedRows::read(*opened.source, opened.map, bounding, [&](double share) { observer.progress(share); });
   if (!rows) {
     Error error = rows.error();
-    const std::string part = opened->source->part();
+    const std::string part = opened.source->part();
     const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
     if (error.code == ErrorCode::kBadInput && !placed)
       error.message = (part.empty() ? options.data : part) + ", " + error.message;

@@ -37,9 +37,8 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
 }
 
 Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
-  const auto rate = SampleRate::of(job.sample_rate);
-  if (!rate) return rate.error();
-  const PrivacyPlan shape{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{*rate, 1}, job.steps}}};
+  const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
+  const PrivacyPlan shape{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
   return certify(shape, NoisyVector::sensitivity(), job.privacy);
 }
 
@@ -58,22 +57,19 @@ struct Earlier {
 };
 
 Result<Earlier> find_earlier(const ClipTrainJob& job, const nlohmann::json& identity) {
-  auto folder = RunFolder::reopen(job.checkpoint);
-  if (!folder) return folder.error();
-  const auto& run = folder->run();
+  auto folder = EIGENVEIL_TRY(RunFolder::reopen(job.checkpoint));
+  const auto& run = folder.run();
   if (!run.contains("id") || !run["id"].is_string() || !run.contains("options") || !run["options"].is_object())
     return bad_input(fmt::format("{}/run.json: is damaged; begin a new run in another folder", job.checkpoint));
   EIGENVEIL_TRY(same_identity(identity, run["options"], job.checkpoint));
-  auto ledger = ledger_of(job.privacy);
-  if (!ledger) return ledger.error();
-  auto record = ledger->find_work(key_of(run["id"]));
-  if (!record) return record.error();
-  if (!*record)
+  auto ledger = EIGENVEIL_TRY(ledger_of(job.privacy));
+  auto record = EIGENVEIL_TRY(ledger.find_work(key_of(run["id"])));
+  if (!record)
     return usage_error(
         fmt::format("--resume: the ledger knows nothing of the run in {}: it was charged to another ledger, or never. "
                     "Name its ledger with --ledger, or begin a new run",
                     job.checkpoint));
-  return Earlier{*std::move(folder), **std::move(record)};
+  return Earlier{std::move(folder), *std::move(record)};
 }
 
 }  // namespace
@@ -96,16 +92,13 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
   const auto identity = identity_json(job, files, parameters.size());
   std::optional<Earlier> earlier;
   if (job.resume) {
-    auto found = find_earlier(job, identity);
-    if (!found) return found.error();
-    earlier.emplace(*std::move(found));
+    auto found = EIGENVEIL_TRY(find_earlier(job, identity));
+    earlier.emplace(std::move(found));
   }
-  auto certified = earlier ? Result(CertifiedPlan{earlier->record.plan, 0}) : new_plan(job);
-  if (!certified) return certified.error();
+  auto certified = EIGENVEIL_TRY(earlier ? Result(CertifiedPlan{earlier->record.plan, 0}) : new_plan(job));
   if (earlier) {
-    const auto epsilon = epsilon_of(certified->plan.events, job.privacy.delta, job.privacy.accounting);
-    if (!epsilon) return epsilon.error();
-    certified->epsilon = *epsilon;
+    const auto epsilon = EIGENVEIL_TRY(epsilon_of(certified.plan.events, job.privacy.delta, job.privacy.accounting));
+    certified.epsilon = epsilon;
   }
   EIGENVEIL_TRY(NoisyVector::check(job.clip, static_cast<std::size_t>(parameters.size()), job.steps));
 
@@ -115,13 +108,12 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
     folder.emplace(std::move(earlier->folder));
     id = folder->run()["id"];
   } else if (!job.checkpoint.empty()) {
-    auto begun = RunFolder::begin(job.checkpoint, {{"id", id}, {"options", identity}});
-    if (!begun) return begun.error();
-    folder.emplace(*std::move(begun));
+    auto begun = EIGENVEIL_TRY(RunFolder::begin(job.checkpoint, {{"id", id}, {"options", identity}}));
+    folder.emplace(std::move(begun));
   }
   WorkFacts facts;
   facts.pinned["options"] = identity.dump();
-  auto charged = charge_work(*std::move(certified), job.privacy, job.run, job.data, key_of(id), facts, observer);
+  auto charged = charge_work(std::move(certified), job.privacy, job.run, job.data, key_of(id), facts, observer);
   if (!charged) {
     if (!earlier && folder) folder->discard();
     return charged.error();
@@ -129,9 +121,7 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
   TrainingRun run(*std::move(charged), std::move(folder), {parameters, {}});
   // Before its first checkpoint nothing of a run was ever on disk: it begins anew.
   if (const auto& record = run.charge_.work->record(); earlier && record.step > 0) {
-    auto state = run.folder_->load(record.head);
-    if (!state) return state.error();
-    run.state_ = *std::move(state);
+    run.state_ = EIGENVEIL_TRY(run.folder_->load(record.head));
   }
   return run;
 }
@@ -143,9 +133,8 @@ SecureRandom TrainingRun::take_random(const ClipTrainJob& job) {
 
 Status TrainingRun::checkpoint() {
   if (!folder_) return {};
-  const auto key = folder_->save(state_);
-  if (!key) return key.error();
-  return charge_.work->advance(charge_.work->record().step + 1, *key);
+  const auto key = EIGENVEIL_TRY(folder_->save(state_));
+  return charge_.work->advance(charge_.work->record().step + 1, key);
 }
 
 Error TrainingRun::stop(const ClipTrainJob& job, const Error& why) {

@@ -22,27 +22,23 @@ constexpr double kReportDelta = 1e-6;
 
 Result<std::optional<Limit>> limit_of(const Statement& row) {
   if (row.null(1)) return std::optional<Limit>();
-  const auto epsilon = Epsilon::of(row.real(1));
-  if (!epsilon) return epsilon.error();
-  const auto delta = Delta::of(row.real(2));
-  if (!delta) return delta.error();
-  return std::optional<Limit>({*epsilon, *delta});
+  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(row.real(1)));
+  const auto delta = EIGENVEIL_TRY(Delta::of(row.real(2)));
+  return std::optional<Limit>({epsilon, delta});
 }
 
 Status load_reservations(const Database& db, Account& account) {
   Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return {};
-    const auto plan = load_plan(db, row.integer(0));
-    if (!plan) return plan.error();
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return {};
+    const auto plan = EIGENVEIL_TRY(load_plan(db, row.integer(0)));
     const auto state =
         std::find(kReservationStates.begin(), kReservationStates.end(), row.text(3)) - kReservationStates.begin();
     account.status.reservations.push_back(
-        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), *plan});
+        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), plan});
     if (account.status.reservations.back().state != ReservationState::kReturned)
-      account.charged.insert(account.charged.end(), plan->events.begin(), plan->events.end());
+      account.charged.insert(account.charged.end(), plan.events.begin(), plan.events.end());
   }
 }
 
@@ -54,18 +50,15 @@ Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
                 "reservation.dataset WHERE reservation.id = ?",
                 reservation);
   EIGENVEIL_TRY(own.step());
-  const auto adjacency = adjacency_from_name(own.text(1));
-  if (!adjacency) return adjacency.error();
-  PrivacyPlan plan(*adjacency);
+  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(own.text(1)));
+  PrivacyPlan plan(adjacency);
   plan.model_based = own.integer(0) != 0;
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return plan;
-    const auto event = event_from_text(row.text(0));
-    if (!event) return event.error();
-    plan.events.push_back({row.text(1), event->mechanism, row.integer(2)});
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return plan;
+    const auto event = EIGENVEIL_TRY(event_from_text(row.text(0)));
+    plan.events.push_back({row.text(1), event.mechanism, row.integer(2)});
   }
 }
 
@@ -74,24 +67,20 @@ Result<Account> load_account(const Database& db, const std::string& name) {
                 "SELECT id, epsilon, delta, adjacency, unit, created, filter, alpha, allow_model_based, EXISTS "
                 "(SELECT 1 FROM frozen WHERE frozen.id = dataset.id) FROM dataset WHERE name = ?",
                 name);
-  const auto found = row.step();
-  if (!found) return found.error();
-  if (!*found)
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found)
     return usage_error(fmt::format(
         "The ledger has no data set '{}'. Create it with: eigenveil ledger create NAME --epsilon E --delta D", name));
-  const auto adjacency = adjacency_from_name(row.text(3));
-  if (!adjacency) return adjacency.error();
-  const auto limit = limit_of(row);
-  if (!limit) return limit.error();
+  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(row.text(3)));
+  const auto limit = EIGENVEIL_TRY(limit_of(row));
   Account account{
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
-  account.status.budget = {name, *limit, *adjacency, row.text(4), row.integer(8) != 0};
+  account.status.budget = {name, limit, adjacency, row.text(4), row.integer(8) != 0};
   account.status.created = row.text(5);
   account.status.frozen = row.integer(9) != 0;
   EIGENVEIL_TRY(load_reservations(db, account));
-  auto works = works_of(db, name);
-  if (!works) return works.error();
-  account.status.works = *std::move(works);
+  auto works = EIGENVEIL_TRY(works_of(db, name));
+  account.status.works = std::move(works);
   // A filter ends with the last charge it held: after a full return the data set is open again.
   if (account.charged.empty()) account.filter = {};
   return account;

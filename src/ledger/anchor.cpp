@@ -73,9 +73,8 @@ Status raise_anchor(const std::string& path, const Mark& mark) {
   const bool fresh = !std::filesystem::exists(path, ignored);
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (file.get() < 0 || ::flock(file.get(), LOCK_EX) != 0) return anchor_failed(path);
-  const auto there = read_mark(file.get(), path);
-  if (!there) return there.error();
-  if (there->generation >= mark.generation) return {};
+  const auto there = EIGENVEIL_TRY(read_mark(file.get(), path));
+  if (there.generation >= mark.generation) return {};
   const std::string text = fmt::format("{:0{}} {}\n", mark.generation, kDigits, to_hex(mark.checksum));
   if (::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
       ::fdatasync(file.get()) != 0)

@@ -60,10 +60,9 @@ Result<ContentKeys> hash_folder(const std::string& path, std::string_view key, N
   for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     if (!entry->is_regular_file()) continue;
-    const auto member = hash_file(entry->path().string(), key);
-    if (!member) return member.error();
-    members.emplace_back(names == Names::kHashed ? entry->path().lexically_relative(path).string() : "", *member);
-    if (holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(*member)});
+    const auto member = EIGENVEIL_TRY(hash_file(entry->path().string(), key));
+    members.emplace_back(names == Names::kHashed ? entry->path().lexically_relative(path).string() : "", member);
+    if (holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(member)});
   }
   if (failed) return cannot_hash(path, failed.message());
   std::sort(members.begin(), members.end());
@@ -86,9 +85,8 @@ Result<ContentKeys> keys_of(const std::string& path, std::string_view key, Names
   if (!std::filesystem::is_regular_file(status) && !std::filesystem::is_directory(status))
     return cannot_hash(path, "it is neither a file nor a folder");
   if (std::filesystem::is_directory(status)) return hash_folder(path, key, names);
-  const auto checksum = hash_file(path, key);
-  if (!checksum) return checksum.error();
-  return ContentKeys{ledger::to_hex(*checksum), {}};
+  const auto checksum = EIGENVEIL_TRY(hash_file(path, key));
+  return ContentKeys{ledger::to_hex(checksum), {}};
 }
 
 Result<std::string> whole_of(Result<ContentKeys> keys) {

@@ -39,8 +39,7 @@ Status make_file(const std::filesystem::path& path) {
 
 Result<std::int64_t> integer_of(const Database& db, const char* sql) {
   Statement query(db, sql);
-  const auto row = query.step();
-  if (!row) return row.error();
+  EIGENVEIL_TRY(query.step());
   return query.integer(0);
 }
 
@@ -82,14 +81,12 @@ Status Database::connect(std::chrono::milliseconds busy_timeout) {
 Status Database::prepare_schema() {
   Transaction transaction(*this);
   EIGENVEIL_TRY(transaction.begin_unverified());
-  const auto tables = integer_of(*this, "SELECT count(*) FROM sqlite_schema");
-  if (!tables) return tables.error();
-  const auto application = integer_of(*this, "PRAGMA application_id");
-  if (!application) return application.error();
+  const auto tables = EIGENVEIL_TRY(integer_of(*this, "SELECT count(*) FROM sqlite_schema"));
+  const auto application = EIGENVEIL_TRY(integer_of(*this, "PRAGMA application_id"));
   const auto format = integer_of(*this, "PRAGMA user_version");
   if (!format) return format.error();
-  const bool empty = *tables == 0 && *application == 0 && *format == 0;
-  if (!empty && *application != kApplicationId)
+  const bool empty = tables == 0 && application == 0 && *format == 0;
+  if (!empty && application != kApplicationId)
     return bad_input(
         fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
   if (!empty && (*format < 1 || *format > kFormat))
@@ -97,17 +94,14 @@ Status Database::prepare_schema() {
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
         path_, *format, kFormat));
   EIGENVEIL_TRY(check_integrity());
-  auto key = load_key(path_ + ".key", *format < kFormat);
-  if (!key) return key.error();
-  key_ = *std::move(key);
+  key_ = EIGENVEIL_TRY(load_key(path_ + ".key", *format < kFormat));
   if (empty) {
-    const auto seen = read_anchor(anchor_);
-    if (!seen) return seen.error();
-    if (*seen != Mark{})
+    const auto seen = EIGENVEIL_TRY(read_anchor(anchor_));
+    if (seen != Mark{})
       return bad_input(fmt::format(
           "The ledger '{}' is empty, but '{}' has seen generation {} of it: bring it back from a backup. To "
           "begin anew with nothing spent, remove that file too.",
-          path_, anchor_, seen->generation));
+          path_, anchor_, seen.generation));
   }
   if (*format < kFormat) EIGENVEIL_TRY(bring_up_to_date(*format));
   // Written each time: a ledger that cannot be written is found here, before any work is done for it.
@@ -123,9 +117,7 @@ Status Database::bring_up_to_date(std::int64_t format) {
   }
   if (format < 2) EIGENVEIL_TRY(run(kSecondFormat));
   EIGENVEIL_TRY(run(kThirdFormat));
-  auto rows = all_rows(*this);
-  if (!rows) return rows.error();
-  touched_ = *std::move(rows);
+  touched_ = EIGENVEIL_TRY(all_rows(*this));
   return {};
 }
 

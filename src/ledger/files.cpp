@@ -32,8 +32,7 @@ std::string subkey(const ledger::Database& db, std::string_view use) {
 }
 
 Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
-  const auto content = content_keys(path, subkey(db, "content"));
-  if (!content) return content.error();
+  const auto content = EIGENVEIL_TRY(content_keys(path, subkey(db, "content")));
   const std::string path_key = subkey(db, "path");
   const auto hash = [&](const std::filesystem::path& canonical) {
     return ledger::to_hex(ledger::KeyedHash(path_key).field(canonical.string()).finish());
@@ -47,8 +46,8 @@ Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
     keys.around.insert(hash(canonical.parent_path()));
     return {};
   };
-  EIGENVEIL_TRY(add(path, content->whole));
-  for (const auto& part : content->parts) EIGENVEIL_TRY(add(part.path, part.content));
+  EIGENVEIL_TRY(add(path, content.whole));
+  for (const auto& part : content.parts) EIGENVEIL_TRY(add(part.path, part.content));
   return keys;
 }
 
@@ -65,9 +64,8 @@ Result<std::vector<std::string>> owners_of(const ledger::Database& db, const Fil
                 "SELECT name, path, content FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT "
                 "NULL");
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return std::vector<std::string>(names.begin(), names.end());
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return std::vector<std::string>(names.begin(), names.end());
     if (paths.count(row.text(1)) > 0 || contents.count(row.text(2)) > 0) names.insert(row.text(0));
   }
 }
@@ -75,17 +73,15 @@ Result<std::vector<std::string>> owners_of(const ledger::Database& db, const Fil
 }  // namespace
 
 Result<std::vector<std::string>> Ledger::bind_file(const std::string& dataset, const std::string& path) {
-  const auto keys = keys_of(*db_, path);
-  if (!keys) return keys.error();
+  const auto keys = EIGENVEIL_TRY(keys_of(*db_, path));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto account = ledger::load_account(*db_, dataset);
-  if (!account) return account.error();
-  for (const FileKey& key : keys->own)
-    EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account->id,
+  const auto account = EIGENVEIL_TRY(ledger::load_account(*db_, dataset));
+  for (const FileKey& key : keys.own)
+    EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account.id,
                             key.path, key.content)
                       .finish());
-  auto owners = owners_of(*db_, *keys);
+  auto owners = owners_of(*db_, keys);
   EIGENVEIL_TRY(transaction.commit());
   return owners;
 }
@@ -95,15 +91,13 @@ Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
     Transaction transaction(*db_);
     EIGENVEIL_TRY(transaction.begin());
     Statement any(*db_, "SELECT 1 FROM file LIMIT 1");
-    const auto found = any.step();
-    if (!found) return found.error();
-    if (!*found) return std::vector<std::string>();  // a long file is not read for nothing
+    const auto found = EIGENVEIL_TRY(any.step());
+    if (!found) return std::vector<std::string>();  // a long file is not read for nothing
   }
-  const auto keys = keys_of(*db_, path);
-  if (!keys) return keys.error();
+  const auto keys = EIGENVEIL_TRY(keys_of(*db_, path));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  return owners_of(*db_, *keys);
+  return owners_of(*db_, keys);
 }
 
 Result<std::string> Ledger::content_key(const std::string& path) const {
@@ -111,13 +105,12 @@ Result<std::string> Ledger::content_key(const std::string& path) const {
 }
 
 Status Ledger::check_owner(const std::string& dataset, const std::string& path) {
-  const auto budgets = budgets_of(path);
-  if (!budgets) return budgets.error();
-  if (budgets->empty() || std::count(budgets->begin(), budgets->end(), dataset) > 0) return {};
+  const auto budgets = EIGENVEIL_TRY(budgets_of(path));
+  if (budgets.empty() || std::count(budgets.begin(), budgets.end(), dataset) > 0) return {};
   return budget_refused(
       fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one that it "
                   "belongs to",
-                  path, fmt::join(*budgets, ", "), dataset));
+                  path, fmt::join(budgets, ", "), dataset));
 }
 
 }  // namespace eigenveil

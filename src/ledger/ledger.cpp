@@ -113,9 +113,8 @@ std::string Ledger::default_path() {
 
 Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
                             const std::string& anchor) {
-  auto db = Database::open(path, busy_timeout, anchor);
-  if (!db) return db.error();
-  return Ledger(std::move(*db));
+  auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout, anchor));
+  return Ledger(std::move(db));
 }
 
 Result<bool> Ledger::insert(const DatasetBudget& budget) {
@@ -144,9 +143,8 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
 }
 
 Status Ledger::create(const DatasetBudget& budget) {
-  const auto inserted = insert(budget);
-  if (!inserted) return inserted.error();
-  if (*inserted) return {};
+  const auto inserted = EIGENVEIL_TRY(insert(budget));
+  if (inserted) return {};
   return usage_error(fmt::format(
       "The ledger has a data set '{}' already, and a budget never changes. Choose another name.", budget.name));
 }
@@ -159,31 +157,26 @@ Status Ledger::create_if_missing(const DatasetBudget& budget) {
 Result<std::vector<DatasetStatus>> Ledger::list() {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto expired = ledger::expire_works(*db_);
-  if (!expired) return expired.error();
+  const auto expired = EIGENVEIL_TRY(ledger::expire_works(*db_));
   std::vector<DatasetStatus> all;
   Statement names(*db_, "SELECT name FROM dataset ORDER BY name");
   for (;;) {
-    const auto more = names.step();
-    if (!more) return more.error();
-    if (!*more) break;
-    const auto account = load_account(*db_, names.text(0));
-    if (!account) return account.error();
-    all.push_back(report(*account));
+    const auto more = EIGENVEIL_TRY(names.step());
+    if (!more) break;
+    const auto account = EIGENVEIL_TRY(load_account(*db_, names.text(0)));
+    all.push_back(report(account));
   }
-  if (*expired) EIGENVEIL_TRY(transaction.commit());
+  if (expired) EIGENVEIL_TRY(transaction.commit());
   return all;
 }
 
 Result<DatasetStatus> Ledger::show(const std::string& name) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto expired = ledger::expire_works(*db_);
-  if (!expired) return expired.error();
-  const auto account = load_account(*db_, name);
-  if (!account) return account.error();
-  if (*expired) EIGENVEIL_TRY(transaction.commit());
-  return report(*account);
+  const auto expired = EIGENVEIL_TRY(ledger::expire_works(*db_));
+  const auto account = EIGENVEIL_TRY(load_account(*db_, name));
+  if (expired) EIGENVEIL_TRY(transaction.commit());
+  return report(account);
 }
 
 Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, const PrivacyPlan& plan,
@@ -191,39 +184,36 @@ Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset,
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto id = ledger::charge(*db_, dataset, plan, purpose);
-  if (!id) return id.error();
+  const auto id = EIGENVEIL_TRY(ledger::charge(*db_, dataset, plan, purpose));
   EIGENVEIL_TRY(transaction.commit());
-  return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, *id));
+  return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, id));
 }
 
 Result<std::int64_t> ledger::charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
                                     const std::string& purpose) {
   EIGENVEIL_TRY(check_plan(plan));
-  auto account = load_account(db, dataset);
-  if (!account) return account.error();
-  EIGENVEIL_TRY(refuse_frozen(*account));
-  if (const Adjacency own = account->status.budget.adjacency; own != plan.adjacency)
+  auto account = EIGENVEIL_TRY(load_account(db, dataset));
+  EIGENVEIL_TRY(refuse_frozen(account));
+  if (const Adjacency own = account.status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
                     "give --adjacency {}, or use a data set of its own",
                     dataset, name(own), name(plan.adjacency), name(own)));
-  if (plan.model_based && !account->status.budget.allow_model_based)
+  if (plan.model_based && !account.status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "
                     "the model. Use --guarantee strict, or a data set created with --allow-model-based",
                     dataset));
-  EIGENVEIL_TRY(admit(*account, plan));
-  return insert_reservation(db, *account, plan, purpose);
+  EIGENVEIL_TRY(admit(account, plan));
+  return insert_reservation(db, account, plan, purpose);
 }
 
 Result<int> Ledger::release_unused(const std::string& name) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto account = load_account(*db_, name);
-  if (!account) return account.error();
+  const auto account = EIGENVEIL_TRY(load_account(*db_, name));
   EIGENVEIL_TRY(
-      Statement(*db_, "UPDATE reservation SET state = 'returned' WHERE dataset = ? AND state = 'unused'", account->id)
+      Statement(*db_, "UPDATE reservation SET state = 'returned' WHERE dataset = ? AND state = 'unused'", account.id)
           .finish());
   const int returned = sqlite3_changes(db_->handle());
   EIGENVEIL_TRY(transaction.commit());

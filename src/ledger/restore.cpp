@@ -25,9 +25,8 @@ Status charge_spent(const ledger::Database& db, Account& account, Epsilon spent)
     account.filter = ledger::choose_filter(*limit, plan.events);
     if (account.filter.kind == Filter::Kind::kOpen) account.filter.kind = Filter::Kind::kGaussian;  // all is gone
   }
-  const auto id = insert_reservation(db, account, plan, "restored");
-  if (!id) return id.error();
-  return Statement(db, "UPDATE reservation SET state = 'answered' WHERE id = ?", *id).finish();
+  const auto id = EIGENVEIL_TRY(insert_reservation(db, account, plan, "restored"));
+  return Statement(db, "UPDATE reservation SET state = 'answered' WHERE id = ?", id).finish();
 }
 
 }  // namespace
@@ -43,9 +42,8 @@ Status ledger::refuse_frozen(const Account& account) {
 
 Status ledger::refuse_while_frozen(const Database& db) {
   Statement row(db, "SELECT name FROM dataset JOIN frozen USING (id) ORDER BY name");
-  const auto found = row.step();
-  if (!found) return found.error();
-  if (!*found) return {};
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found) return {};
   return budget_refused(fmt::format(
       "This ledger is an older copy. Accept that first, beginning with data set '{}' (eigenveil ledger "
       "accept-restore NAME --spent EPSILON); then make data sets that the copy lacks anew, with what is left "
@@ -56,12 +54,11 @@ Status ledger::refuse_while_frozen(const Database& db) {
 Status Ledger::accept_restore(const std::string& name, std::optional<Epsilon> spent) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  auto account = ledger::load_account(*db_, name);
-  if (!account) return account.error();
-  if (!account->status.frozen)
+  auto account = EIGENVEIL_TRY(ledger::load_account(*db_, name));
+  if (!account.status.frozen)
     return usage_error(fmt::format("Data set '{}' is not frozen: there is no restore to accept", name));
-  if (spent) EIGENVEIL_TRY(charge_spent(*db_, *account, *spent));
-  EIGENVEIL_TRY(Statement(*db_, "DELETE FROM frozen WHERE id = ?", account->id).finish());
+  if (spent) EIGENVEIL_TRY(charge_spent(*db_, account, *spent));
+  EIGENVEIL_TRY(Statement(*db_, "DELETE FROM frozen WHERE id = ?", account.id).finish());
   return transaction.commit();
 }
 

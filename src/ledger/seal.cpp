@@ -32,9 +32,8 @@ const Sealed& sealed(const std::string& table) {
 Result<std::int64_t> add_rows(KeyedHash& hash, const Database& db, const char* sql, std::int64_t id) {
   Statement row(db, sql, id);
   for (std::int64_t rows = 0;; ++rows) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return rows;
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return rows;
     hash.number(static_cast<std::uint64_t>(row.columns()));
     for (int column = 0; column < row.columns(); ++column)
       hash.field(row.name(column)).number(static_cast<std::uint64_t>(row.type(column))).field(row.text(column));
@@ -46,14 +45,11 @@ Result<std::optional<Checksum>> checksum_of(const Database& db, const RowName& n
   const Sealed& how = sealed(name.first);
   KeyedHash hash(db.key());
   hash.field("row").field(name.first).number(static_cast<std::uint64_t>(name.second));
-  const auto own = add_rows(hash, db, how.rows, name.second);
-  if (!own) return own.error();
-  if (*own != 1) return std::optional<Checksum>();
+  const auto own = EIGENVEIL_TRY(add_rows(hash, db, how.rows, name.second));
+  if (own != 1) return std::optional<Checksum>();
   std::int64_t parts = 0;
   if (how.parts != nullptr) {
-    const auto added = add_rows(hash, db, how.parts, name.second);
-    if (!added) return added.error();
-    parts = *added;
+    parts = EIGENVEIL_TRY(add_rows(hash, db, how.parts, name.second));
   }
   return std::optional<Checksum>(hash.number(static_cast<std::uint64_t>(parts)).finish());
 }
@@ -85,9 +81,8 @@ Error damaged(const Database& db, const std::string& what) {
 
 Result<Head> read_head(const Database& db) {
   Statement row(db, "SELECT generation, previous, rows, sum, checksum FROM head");
-  const auto found = row.step();
-  if (!found) return found.error();
-  if (!*found) return damaged(db, "its head is gone");
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found) return damaged(db, "its head is gone");
   Head head{{static_cast<std::uint64_t>(row.integer(0)), from_bytes(row.text(4))},
             from_bytes(row.text(1)),
             row.integer(2),
@@ -98,11 +93,9 @@ Result<Head> read_head(const Database& db) {
 }
 
 Status verify_row(const Database& db, const RowName& name) {
-  const auto now = checksum_of(db, name);
-  if (!now) return now.error();
-  const auto stored = stored_checksum(db, name);
-  if (!stored) return stored.error();
-  if (*now && *stored && **now == **stored) return {};
+  const auto now = EIGENVEIL_TRY(checksum_of(db, name));
+  const auto stored = EIGENVEIL_TRY(stored_checksum(db, name));
+  if (now && stored && *now == *stored) return {};
   return damaged(db, fmt::format("{} {} does not match its checksum", name.first, name.second));
 }
 
@@ -111,9 +104,8 @@ Result<std::set<RowName>> all_rows(const Database& db) {
   for (const Sealed& how : kSealed) {
     Statement row(db, fmt::format("SELECT id FROM {}", how.table).c_str());
     for (;;) {
-      const auto more = row.step();
-      if (!more) return more.error();
-      if (!*more) break;
+      const auto more = EIGENVEIL_TRY(row.step());
+      if (!more) break;
       names.emplace(how.table, row.integer(0));
     }
   }
@@ -121,38 +113,33 @@ Result<std::set<RowName>> all_rows(const Database& db) {
 }
 
 Status verify_rows(const Database& db, const Head& head) {
-  const auto names = all_rows(db);
-  if (!names) return names.error();
+  const auto names = EIGENVEIL_TRY(all_rows(db));
   Checksum sum{};
-  for (const RowName& name : *names) {
-    const auto now = checksum_of(db, name);
-    if (!now) return now.error();
-    const auto stored = stored_checksum(db, name);
-    if (!stored) return stored.error();
-    if (!*now || !*stored || **now != **stored)
+  for (const RowName& name : names) {
+    const auto now = EIGENVEIL_TRY(checksum_of(db, name));
+    const auto stored = EIGENVEIL_TRY(stored_checksum(db, name));
+    if (!now || !stored || *now != *stored)
       return damaged(db, fmt::format("{} {} does not match its checksum", name.first, name.second));
-    sodium_add(sum.data(), (*now)->data(), sum.size());
+    sodium_add(sum.data(), now->data(), sum.size());
   }
-  if (static_cast<std::int64_t>(names->size()) != head.rows || sum != head.sum)
+  if (static_cast<std::int64_t>(names.size()) != head.rows || sum != head.sum)
     return damaged(db, fmt::format("of its {} rows, some are missing or are older than the others", head.rows));
   return {};
 }
 
 Result<Head> seal_rows(const Database& db, Head head, const std::set<RowName>& rows, std::uint64_t floor) {
   for (const RowName& name : rows) {
-    const auto stored = stored_checksum(db, name);
-    if (!stored) return stored.error();
-    const auto now = checksum_of(db, name);
-    if (!now) return now.error();
-    if (*stored) {
-      sodium_sub(head.sum.data(), (*stored)->data(), head.sum.size());
+    const auto stored = EIGENVEIL_TRY(stored_checksum(db, name));
+    const auto now = EIGENVEIL_TRY(checksum_of(db, name));
+    if (stored) {
+      sodium_sub(head.sum.data(), stored->data(), head.sum.size());
       --head.rows;
     }
     EIGENVEIL_TRY(Statement(db, "DELETE FROM seal WHERE name = ? AND row = ?", name.first, name.second).finish());
-    if (!*now) continue;
-    sodium_add(head.sum.data(), (*now)->data(), head.sum.size());
+    if (!now) continue;
+    sodium_add(head.sum.data(), now->data(), head.sum.size());
     ++head.rows;
-    const std::string bytes = to_bytes(**now);
+    const std::string bytes = to_bytes(*now);
     EIGENVEIL_TRY(Statement(db, "INSERT INTO seal VALUES (?, ?, ?)", name.first, name.second, Bytes{bytes}).finish());
   }
   head.previous = head.mark.checksum;

@@ -10,17 +10,14 @@ Status Transaction::begin_unverified() {
 
 Status Transaction::begin(Verify verify) {
   EIGENVEIL_TRY(begin_unverified());
-  auto head = read_head(db_);
-  if (!head) return head.error();
-  head_ = *head;
+  head_ = EIGENVEIL_TRY(read_head(db_));
   if (verify == Verify::kAll) EIGENVEIL_TRY(verify_rows(db_, head_));
-  const auto seen = read_anchor(db_.anchor_);
-  if (!seen) return seen.error();
-  if (*seen == head_.mark) return {};
+  const auto seen = EIGENVEIL_TRY(read_anchor(db_.anchor_));
+  if (seen == head_.mark) return {};
   // A commit whose process ended before it raised the anchor: the head names the one it followed.
-  if (head_.mark.generation == seen->generation + 1 && head_.previous == seen->checksum)
+  if (head_.mark.generation == seen.generation + 1 && head_.previous == seen.checksum)
     return raise_anchor(db_.anchor_, head_.mark);
-  EIGENVEIL_TRY(freeze(*seen));
+  EIGENVEIL_TRY(freeze(seen));
   return begin(verify);
 }
 
@@ -30,9 +27,7 @@ Status Transaction::freeze(const Mark& seen) {
   EIGENVEIL_TRY(db_.run("UPDATE work SET state = 'lost' WHERE state IN ('reserved', 'met', 'answering')"));
   floor_ = seen.generation;
   // With nothing to freeze there is still a generation to catch up with.
-  auto sealed = seal_rows(db_, head_, db_.touched_, floor_);
-  if (!sealed) return sealed.error();
-  head_ = *sealed;
+  head_ = EIGENVEIL_TRY(seal_rows(db_, head_, db_.touched_, floor_));
   EIGENVEIL_TRY(db_.run("COMMIT"));
   return raise_anchor(db_.anchor_, head_.mark);
 }
@@ -40,13 +35,9 @@ Status Transaction::freeze(const Mark& seen) {
 Status Transaction::commit() {
   if (db_.touched_.empty()) return db_.run("COMMIT");
   if (head_.mark == Mark{}) {  // a file that has just got its tables
-    const auto head = read_head(db_);
-    if (!head) return head.error();
-    head_ = *head;
+    head_ = EIGENVEIL_TRY(read_head(db_));
   }
-  const auto sealed = seal_rows(db_, head_, db_.touched_, floor_);
-  if (!sealed) return sealed.error();
-  head_ = *sealed;
+  head_ = EIGENVEIL_TRY(seal_rows(db_, head_, db_.touched_, floor_));
   EIGENVEIL_TRY(db_.run("COMMIT"));
   return raise_anchor(db_.anchor_, head_.mark);
 }

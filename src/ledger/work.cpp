@@ -73,19 +73,18 @@ Status Work::change(const std::function<Status(WorkRecord&)>& decide) {
   }
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin(Transaction::Verify::kHead));
-  const auto row = ledger::load_work(*db_, id_);
-  if (!row) return row.error();
+  const auto row = EIGENVEIL_TRY(ledger::load_work(*db_, id_));
   EIGENVEIL_TRY(ledger::verify_row(*db_, {"work", id_}));
-  EIGENVEIL_TRY(ledger::verify_row(*db_, {"reservation", row->reservation}));
-  if (is_final(row->record.state)) return ledger::ended(record_ = row->record);
-  if (ledger::expired(row->record)) {
-    EIGENVEIL_TRY(end_as(transaction, *db_, *row, WorkState::kExpired));
+  EIGENVEIL_TRY(ledger::verify_row(*db_, {"reservation", row.reservation}));
+  if (is_final(row.record.state)) return ledger::ended(record_ = row.record);
+  if (ledger::expired(row.record)) {
+    EIGENVEIL_TRY(end_as(transaction, *db_, row, WorkState::kExpired));
     record_.state = WorkState::kExpired;
     return ledger::ended(record_);
   }
-  now = row->record;
+  now = row.record;
   EIGENVEIL_TRY(decide(now));
-  EIGENVEIL_TRY(ledger::store_work(*db_, *row, now));
+  EIGENVEIL_TRY(ledger::store_work(*db_, row, now));
   EIGENVEIL_TRY(transaction.commit());
   record_ = std::move(now);
   return {};
@@ -147,13 +146,11 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
 
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto there = ledger::find_work(*db_, key);
-  if (!there) return there.error();
-  if (*there) {
-    const WorkRow& work = **there;
+  const auto there = EIGENVEIL_TRY(ledger::find_work(*db_, key));
+  if (there) {
+    const WorkRow& work = *there;
     if (is_final(work.record.state)) return ledger::ended(work.record);
-    auto lock = WorkLock::take(db_->path(), work.id, key);
-    if (!lock) return lock.error();
+    auto lock = EIGENVEIL_TRY(WorkLock::take(db_->path(), work.id, key));
     if (const std::string other = difference(work.record, wanted); !other.empty()) {
       EIGENVEIL_TRY(end_as(transaction, *db_, work, WorkState::kLost));
       return budget_refused(
@@ -167,29 +164,25 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
       now.state = WorkState::kExpired;
       return ledger::ended(now);
     }
-    return Begun{std::unique_ptr<Work>(new Work(work.record, db_, work.id, *std::move(lock))), false};
+    return Begun{std::unique_ptr<Work>(new Work(work.record, db_, work.id, std::move(lock))), false};
   }
   if (ledger::expired(wanted)) return budget_refused(fmt::format("'{}' has expired before it began", key));
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto reservation = ledger::charge(*db_, dataset, plan, purpose);
-  if (!reservation) return reservation.error();
+  const auto reservation = EIGENVEIL_TRY(ledger::charge(*db_, dataset, plan, purpose));
   wanted.generation = transaction.head().mark.generation + 1;
-  const auto id = ledger::insert_work(*db_, *reservation, wanted);
-  if (!id) return id.error();
-  auto lock = WorkLock::take(db_->path(), *id, key);
-  if (!lock) return lock.error();
+  const auto id = EIGENVEIL_TRY(ledger::insert_work(*db_, reservation, wanted));
+  auto lock = EIGENVEIL_TRY(WorkLock::take(db_->path(), id, key));
   EIGENVEIL_TRY(transaction.commit());
-  return Begun{std::unique_ptr<Work>(new Work(std::move(wanted), db_, *id, *std::move(lock))), true};
+  return Begun{std::unique_ptr<Work>(new Work(std::move(wanted), db_, id, std::move(lock))), true};
 }
 
 Result<std::optional<WorkRecord>> Ledger::find_work(const std::string& key) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  const auto expired = ledger::expire_works(*db_);
-  if (!expired) return expired.error();
+  const auto expired = EIGENVEIL_TRY(ledger::expire_works(*db_));
   const auto work = ledger::find_work(*db_, key);
   if (!work) return work.error();
-  if (*expired) EIGENVEIL_TRY(transaction.commit());
+  if (expired) EIGENVEIL_TRY(transaction.commit());
   return *work ? std::optional<WorkRecord>((*work)->record) : std::nullopt;
 }
 

@@ -22,9 +22,8 @@ namespace {
 Status load_pinned(const Database& db, WorkRow& work) {
   Statement row(db, "SELECT name, value FROM pinned WHERE work = ?", work.id);
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return {};
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return {};
     work.record.pinned[row.text(0)] = row.text(1);
   }
 }
@@ -43,12 +42,10 @@ Result<WorkRow> load_work(const Database& db, std::int64_t id) {
                 "reservation.state = 'returned' FROM work JOIN reservation ON reservation.id = "
                 "work.reservation JOIN dataset ON dataset.id = reservation.dataset WHERE work.id = ?",
                 id);
-  const auto found = row.step();
-  if (!found) return found.error();
-  if (!*found) return internal_error("The ledger has lost a work");
-  auto plan = load_plan(db, row.integer(0));
-  if (!plan) return plan.error();
-  WorkRow work{id, row.integer(0), WorkRecord(*std::move(plan))};
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found) return internal_error("The ledger has lost a work");
+  auto plan = EIGENVEIL_TRY(load_plan(db, row.integer(0)));
+  WorkRow work{id, row.integer(0), WorkRecord(std::move(plan))};
   WorkRecord& record = work.record;
   record.key = row.text(1);
   record.state =
@@ -66,12 +63,10 @@ Result<WorkRow> load_work(const Database& db, std::int64_t id) {
 
 Result<std::optional<WorkRow>> find_work(const Database& db, const std::string& key) {
   Statement row(db, "SELECT id FROM work WHERE key = ?", key);
-  const auto found = row.step();
-  if (!found) return found.error();
-  if (!*found) return std::optional<WorkRow>();
-  auto work = load_work(db, row.integer(0));
-  if (!work) return work.error();
-  return std::optional<WorkRow>(*std::move(work));
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found) return std::optional<WorkRow>();
+  auto work = EIGENVEIL_TRY(load_work(db, row.integer(0)));
+  return std::optional<WorkRow>(std::move(work));
 }
 
 Result<std::vector<WorkRecord>> works_of(const Database& db, const std::string& dataset) {
@@ -81,12 +76,10 @@ Result<std::vector<WorkRecord>> works_of(const Database& db, const std::string& 
                 "dataset.id = reservation.dataset WHERE dataset.name = ? ORDER BY work.id",
                 dataset);
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) return works;
-    auto work = load_work(db, row.integer(0));
-    if (!work) return work.error();
-    works.push_back(std::move(work->record));
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return works;
+    auto work = EIGENVEIL_TRY(load_work(db, row.integer(0)));
+    works.push_back(std::move(work.record));
   }
 }
 
@@ -125,17 +118,15 @@ Result<bool> expire_works(const Database& db) {
                 "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')");
   std::vector<std::int64_t> ids;
   for (;;) {
-    const auto more = row.step();
-    if (!more) return more.error();
-    if (!*more) break;
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) break;
     ids.push_back(row.integer(0));
   }
   for (const std::int64_t id : ids) {
-    const auto work = load_work(db, id);
-    if (!work) return work.error();
-    WorkRecord now = work->record;
+    const auto work = EIGENVEIL_TRY(load_work(db, id));
+    WorkRecord now = work.record;
     now.state = WorkState::kExpired;
-    EIGENVEIL_TRY(store_work(db, *work, now));
+    EIGENVEIL_TRY(store_work(db, work, now));
     any = true;
   }
   return any;

@@ -18,22 +18,19 @@ Result<EigenPairs> top_generalized_eigenpairs(const Matrix& A, const Matrix& B, 
   const lapack_int reduced = LAPACKE_dsygst(LAPACK_COL_MAJOR, 1, 'L', d, C.data(), d, L.data(), d);
   if (reduced != 0) return internal_error(fmt::format("LAPACK's dsygst failed with code {}", reduced));
   C.triangularView<Eigen::StrictlyUpper>() = C.transpose();
-  auto pairs = top_eigenpairs(C, k);
-  if (!pairs) return pairs.error();
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(C, k));
   // V = L^-T W
   const auto count = static_cast<lapack_int>(k);
   const lapack_int solved =
-      LAPACKE_dtrtrs(LAPACK_COL_MAJOR, 'L', 'T', 'N', d, count, L.data(), d, pairs->vectors.data(), d);
+      LAPACKE_dtrtrs(LAPACK_COL_MAJOR, 'L', 'T', 'N', d, count, L.data(), d, pairs.vectors.data(), d);
   if (solved != 0) return internal_error(fmt::format("LAPACK's dtrtrs failed with code {}", solved));
   return pairs;
 }
 
 Result<Extremes> extreme_eigenvalues(const Matrix& S) {
-  const auto largest = top_eigenpairs(S, 1);
-  if (!largest) return largest.error();
-  const auto smallest = top_eigenpairs(-S, 1);
-  if (!smallest) return smallest.error();
-  return Extremes{-smallest->values[0], largest->values[0]};
+  const auto largest = EIGENVEIL_TRY(top_eigenpairs(S, 1));
+  const auto smallest = EIGENVEIL_TRY(top_eigenpairs(-S, 1));
+  return Extremes{-smallest.values[0], largest.values[0]};
 }
 
 }  // namespace eigenveil

@@ -90,19 +90,17 @@ class MpiEngine final : public Engine {
  public:
   Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                                          std::size_t reserved, Observer& observer) override {
-    auto shared = share_rows(options, opened, run, reserved, observer);
-    if (!shared) return shared.error();
-    return own_rows(std::move(shared->sums), shared->diagnostics);
+    auto shared = EIGENVEIL_TRY(share_rows(options, opened, run, reserved, observer));
+    return own_rows(std::move(shared.sums), shared.diagnostics);
   }
   Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
                                                Observer& observer) override {
     if (!state().running) return internal_error("the MPI engine works within mpi::run only");
     wire::v2::RankCommand command;
     *command.mutable_pairs() = pairs_message(reading, run);
-    auto share = together(command, [&] { return joint_pairs(command.pairs(), observer); });
-    if (!share) return share.error();
-    const BoundingDiagnostics diagnostics = share->diagnostics;
-    return own_rows(std::make_unique<MpiSums>(*std::move(share)), diagnostics);
+    auto share = EIGENVEIL_TRY(together(command, [&] { return joint_pairs(command.pairs(), observer); }));
+    const BoundingDiagnostics diagnostics = share.diagnostics;
+    return own_rows(std::make_unique<MpiSums>(std::move(share)), diagnostics);
   }
 };
 

@@ -120,9 +120,8 @@ Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
 
 Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer) {
   return joint_rows(attempt([&]() -> Result<BoundedRows> {
-    auto options = from_wire(message.rows());
-    if (!options) return options.error();
-    return bound_rows(row_options(*std::move(options), message), run_options(message), message.reserved(), observer);
+    auto options = EIGENVEIL_TRY(from_wire(message.rows()));
+    return bound_rows(row_options(std::move(options), message), run_options(message), message.reserved(), observer);
   }));
 }
 

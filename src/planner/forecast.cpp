@@ -96,9 +96,8 @@ Result<Sample> Sample::draw(const PublicModel& model, int threads, std::uint64_t
 
 Result<Sample> Sample::draw_here(const PublicModel& model, int threads, std::uint64_t seed, std::size_t draws) {
   Sample sample(model);
-  const auto bound = RowBound::of(model.row_bound);
-  if (!bound) return bound.error();
-  BoundingOptions options{.bound = *bound};
+  const auto bound = EIGENVEIL_TRY(RowBound::of(model.row_bound));
+  BoundingOptions options{.bound = bound};
   options.threads = threads;
   const auto d = static_cast<std::size_t>(model.spectrum.size());
   const std::size_t m = sample_rows(model.rows, d);
@@ -108,13 +107,11 @@ Result<Sample> Sample::draw_here(const PublicModel& model, int threads, std::uin
   };
   for (std::uint64_t i = 0; i < draws; ++i) {
     const Eigenbasis basis(model, seed + i);
-    auto rows = bounded(basis, m, seed + i);
-    if (!rows) return rows.error();
-    sample.draws_.push_back({*std::move(rows), basis, {}});
+    auto rows = EIGENVEIL_TRY(bounded(basis, m, seed + i));
+    sample.draws_.push_back({std::move(rows), basis, {}});
     if (m == model.rows || m / 2 < d + d / 4) continue;
-    auto half = bounded(basis, m / 2, seed + i + 1000);
-    if (!half) return half.error();
-    sample.draws_.back().half = *std::move(half);
+    auto half = EIGENVEIL_TRY(bounded(basis, m / 2, seed + i + 1000));
+    sample.draws_.back().half = std::move(half);
   }
   return sample;
 }
@@ -128,19 +125,16 @@ Result<double> Sample::fewness(const PcaProgram& program) const {
       scaled_plan(plan_power(Adjacency::kReplaceOne, program.options, program.power), 1e9);  // as good as no noise
   const auto error = [&](const BoundedRows& rows, const Eigenbasis& basis) -> Result<double> {
     LocalOracle oracle = oracle_on(rows, silent);
-    const auto done = fit_power(oracle, program.options, program.power);
-    if (!done) return done.error();
-    return sin_squared(basis.top(), done->components);
+    const auto done = EIGENVEIL_TRY(fit_power(oracle, program.options, program.power));
+    return sin_squared(basis.top(), done.components);
   };
   double sum = 0;
   double squares = 0;
   for (const Draw& draw : draws_) {
     if (!draw.half) continue;
-    const auto whole = error(draw.rows, draw.basis);
-    if (!whole) return whole.error();
-    const auto half = error(*draw.half, draw.basis);
-    if (!half) return half.error();
-    const double more = *half - *whole;  // c / (m / 2) - c / m = c / m
+    const auto whole = EIGENVEIL_TRY(error(draw.rows, draw.basis));
+    const auto half = EIGENVEIL_TRY(error(*draw.half, draw.basis));
+    const double more = half - whole;  // c / (m / 2) - c / m = c / m
     sum += more;
     squares += more * more;
   }
@@ -154,11 +148,10 @@ Result<double> Sample::fewness(const PcaProgram& program) const {
 namespace {
 Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, const Budget& budget,
                                std::size_t rows) {
-  const auto calibrated = plan(program, budget);
-  if (!calibrated) return calibrated.error();
+  const auto calibrated = EIGENVEIL_TRY(plan(program, budget));
   const auto m = static_cast<double>(sample.rows());
   const double factor = static_cast<double>(rows) / m;
-  const PrivacyPlan scaled = scaled_plan(*calibrated, factor);
+  const PrivacyPlan scaled = scaled_plan(calibrated, factor);
   const auto columns = static_cast<std::size_t>(sample.model().spectrum.size());
   Forecast result{program, 0, 0, 0, sums_bytes(program, columns, sample.draws().front().rows.threads()), {}};
   const auto runs = static_cast<double>(sample.draws().size());
@@ -166,11 +159,10 @@ Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, 
     LocalOracle local = oracle_on(draw.rows, scaled);
     RecordingOracle oracle(local, m);
     const auto begin = std::chrono::steady_clock::now();
-    const auto done = fit(program, budget, oracle);
-    if (!done) return done.error();
+    const auto done = EIGENVEIL_TRY(fit(program, budget, oracle));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const Matrix truth = draw.basis.top();
-    const Matrix& V = done->pca.components;
+    const Matrix& V = done.pca.components;
     const Eigen::Index common = std::min(V.cols(), truth.cols());
     result.error += sin_squared(truth.leftCols(common), V.leftCols(common)) / runs;
     result.lost += lost_variance(sample.model().spectrum, draw.basis, V) / runs;
@@ -178,10 +170,9 @@ Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, 
     result.noise = oracle.noise;
   }
   // Of what the filter errs by for want of rows, n rows would have m / n.
-  const auto fewness = sample.fewness(program);
-  if (!fewness) return fewness.error();
+  const auto fewness = EIGENVEIL_TRY(sample.fewness(program));
   if (factor > 1 && result.error > 0) {
-    const double error = std::max(result.error - *fewness * (1 - 1 / factor), result.error / factor);
+    const double error = std::max(result.error - fewness * (1 - 1 / factor), result.error / factor);
     result.lost *= error / result.error;
     result.error = error;
   }
@@ -192,16 +183,14 @@ Result<Forecast> forecast_here(const Sample& sample, const PcaProgram& program, 
 
 Result<double> forecast_covariance_here(const Sample& sample, const CovarianceProgram& program, const Budget& budget,
                                         std::size_t rows) {
-  const auto calibrated = plan(program, budget);
-  if (!calibrated) return calibrated.error();
-  const PrivacyPlan scaled = scaled_plan(*calibrated, static_cast<double>(rows) / static_cast<double>(sample.rows()));
+  const auto calibrated = EIGENVEIL_TRY(plan(program, budget));
+  const PrivacyPlan scaled = scaled_plan(calibrated, static_cast<double>(rows) / static_cast<double>(sample.rows()));
   double error = 0;
   for (const Sample::Draw& draw : sample.draws()) {
     const Matrix truth = draw.basis.covariance(sample.model().spectrum);
     LocalOracle oracle = oracle_on(draw.rows, scaled);
-    const auto done = fit(program, budget, oracle);
-    if (!done) return done.error();
-    error += (done->dense() - truth).norm() / truth.norm() / static_cast<double>(sample.draws().size());
+    const auto done = EIGENVEIL_TRY(fit(program, budget, oracle));
+    error += (done.dense() - truth).norm() / truth.norm() / static_cast<double>(sample.draws().size());
   }
   return error;
 }
@@ -230,9 +219,8 @@ Result<Choice> choose(const Sample& sample, const std::vector<PcaProgram>& progr
                       std::size_t rows) {
   std::vector<Forecast> all;
   for (const PcaProgram& program : programs) {
-    auto one = forecast(sample, program, budget, rows);
-    if (!one) return one.error();
-    all.push_back(*std::move(one));
+    auto one = EIGENVEIL_TRY(forecast(sample, program, budget, rows));
+    all.push_back(std::move(one));
   }
   // Earlier ones ask less of the data; a later one must be better by more than a forecast's own error.
   constexpr double kBetter = 0.8;

@@ -77,10 +77,9 @@ Result<SumQuery> query_of(const std::string& label, const GepModel& model) {
   if (label.ends_with("counts")) return SumQuery(ClassCounts{model.classes});
   if (label.ends_with("sums")) return SumQuery(ClassSums{model.classes});
   const std::size_t width = model.components * (model.task == GepTask::kCca ? 2 : 1);
-  const auto X = Directions::quantise(
-      Matrix::Identity(static_cast<Eigen::Index>(model.columns), static_cast<Eigen::Index>(width)));
-  if (!X) return X.error();
-  return SumQuery(Apply{*X});
+  const auto X = EIGENVEIL_TRY(Directions::quantise(
+      Matrix::Identity(static_cast<Eigen::Index>(model.columns), static_cast<Eigen::Index>(width))));
+  return SumQuery(Apply{X});
 }
 
 }  // namespace
@@ -109,15 +108,13 @@ Result<GepSample> GepSample::draw(const GepModel& model, int threads, std::uint6
   const std::size_t count =
       std::clamp<std::size_t>(kEntries / model.columns, std::min<std::size_t>(model.rows, 200), model.rows);
   MemorySource source(draw_rows(model, count, seed));
-  const auto bound = RowBound::of(model.row_bound);
-  if (!bound) return bound.error();
-  BoundingOptions options{.bound = *bound};
+  const auto bound = EIGENVEIL_TRY(RowBound::of(model.row_bound));
+  BoundingOptions options{.bound = bound};
   options.threads = threads;
   options.class_column = model.columns;
   const std::vector<std::string> names(source.columns().begin(), source.columns().end() - 1);
-  auto bounded = BoundedRows::read(source, ColumnMap::identity(names), options);
-  if (!bounded) return bounded.error();
-  GepSample sample(model, *std::move(bounded));
+  auto bounded = EIGENVEIL_TRY(BoundedRows::read(source, ColumnMap::identity(names), options));
+  GepSample sample(model, std::move(bounded));
   // With hardly any noise: exactly where d^2 fits, by more rounds of the flow where it does not.
   const GepNoise noise = model.columns <= 2000 ? GepNoise::kOnce : GepNoise::kEachStep;
   PrivacyPlan plan = model.task == GepTask::kCca
@@ -125,9 +122,7 @@ Result<GepSample> GepSample::draw(const GepModel& model, int threads, std::uint6
                          : plan_classes(Adjacency::kReplaceOne, class_options(model, noise));
   constexpr double kHardlyAnyNoise = 0x1p19;  // the least that is drawn for a count of rows
   for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{kHardlyAnyNoise};
-  auto truth = sample.fit(noise, plan, seed);
-  if (!truth) return truth.error();
-  sample.truth_ = *std::move(truth);
+  sample.truth_ = EIGENVEIL_TRY(sample.fit(noise, plan, seed));
   return sample;
 }
 
@@ -141,20 +136,17 @@ Result<PrivacyPlan> GepSample::plan(GepNoise noise, const Budget& budget) const 
 Result<std::vector<Matrix>> GepSample::fit(GepNoise noise, const PrivacyPlan& plan, std::uint64_t seed) const {
   LocalOracle oracle(rows_, reserve_without_ledger(plan), SecureRandom::insecure(seed));
   if (model_.task == GepTask::kCca) {
-    const auto found = fit_cca(oracle, {options_for(model_, noise), model_.x_columns});
-    if (!found) return found.error();
-    return std::vector<Matrix>{orthonormal(found->x_weights), orthonormal(found->y_weights)};
+    const auto found = EIGENVEIL_TRY(fit_cca(oracle, {options_for(model_, noise), model_.x_columns}));
+    return std::vector<Matrix>{orthonormal(found.x_weights), orthonormal(found.y_weights)};
   }
-  const auto found = fit_classes(oracle, class_options(model_, noise));
-  if (!found) return found.error();
-  return std::vector<Matrix>{orthonormal(found->solution.vectors)};
+  const auto found = EIGENVEIL_TRY(fit_classes(oracle, class_options(model_, noise)));
+  return std::vector<Matrix>{orthonormal(found.solution.vectors)};
 }
 
 Result<GepForecast> GepSample::forecast(GepNoise noise, const Budget& budget, std::size_t rows) const {
-  const auto calibrated = plan(noise, budget);
-  if (!calibrated) return calibrated.error();
+  const auto calibrated = EIGENVEIL_TRY(plan(noise, budget));
   const double factor = static_cast<double>(rows) / static_cast<double>(rows_.rows());
-  const PrivacyPlan scaled = scaled_plan(*calibrated, factor);
+  const PrivacyPlan scaled = scaled_plan(calibrated, factor);
   GepForecast result{0, 0, {}};
   const auto begin = std::chrono::steady_clock::now();
   for (int run = 0; run < kRuns; ++run) {
@@ -164,10 +156,9 @@ Result<GepForecast> GepSample::forecast(GepNoise noise, const Budget& budget, st
   }
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / kRuns * std::max(1.0, factor);
-  for (const PrivacyEvent& event : calibrated->events) {
-    const auto query = query_of(event.label, model_);
-    if (!query) return query.error();
-    const PrivateSum sum = empty_sum(*query, rows_.columns(), rows_.lattice(), budget.adjacency);
+  for (const PrivacyEvent& event : calibrated.events) {
+    const auto query = EIGENVEIL_TRY(query_of(event.label, model_));
+    const PrivateSum sum = empty_sum(query, rows_.columns(), rows_.lattice(), budget.adjacency);
     const Mu mu = std::get<GaussianEvent>(event.mechanism).mu;
     result.noise.push_back({event.label, deviation_of(sum, mu) / static_cast<double>(rows), false});
   }

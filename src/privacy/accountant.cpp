@@ -89,13 +89,12 @@ double ideal_log_delta(const std::vector<PrivacyEvent>& events, const Summary& s
 }  // namespace
 
 Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta, Accounting accounting) try {
-  const auto summary = summarise(events);
-  if (!summary) return summary.error();
-  if (accounting == Accounting::kZcdp && summary->subsampled) return no_zcdp();
+  const auto summary = EIGENVEIL_TRY(summarise(events));
+  if (accounting == Accounting::kZcdp && summary.subsampled) return no_zcdp();
   if (events.empty()) return 0.0;
   const auto paid = slack::of_plan(events);
   const double left = slack::log_delta_left(paid, std::log(delta.value()));
-  return slack::epsilon_with(paid, ideal_epsilon(events, *summary, left, accounting));
+  return slack::epsilon_with(paid, ideal_epsilon(events, summary, left, accounting));
 } catch (const std::bad_alloc&) {
   return internal_error("There is not enough memory to compose the privacy losses; free some, or use fewer events");
 }
@@ -103,13 +102,12 @@ Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta, 
 Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon, Accounting accounting) try {
   if (!(epsilon >= 0 && epsilon <= slack::kLargestEpsilon))
     return usage_error(fmt::format("Epsilon must lie between 0 and {}, but is {}", slack::kLargestEpsilon, epsilon));
-  const auto summary = summarise(events);
-  if (!summary) return summary.error();
-  if (accounting == Accounting::kZcdp && summary->subsampled) return no_zcdp();
+  const auto summary = EIGENVEIL_TRY(summarise(events));
+  if (accounting == Accounting::kZcdp && summary.subsampled) return no_zcdp();
   if (events.empty()) return 0.0;
   const auto paid = slack::of_plan(events);
   const double at = std::max(0.0, epsilon * (1 - slack::kEpsilon) - paid.epsilon);
-  const double ideal = ideal_log_delta(events, *summary, at, accounting);
+  const double ideal = ideal_log_delta(events, summary, at, accounting);
   return delta_from_log(slack::log_delta_with(paid, ideal, epsilon));
 } catch (const std::bad_alloc&) {
   return internal_error("There is not enough memory to compose the privacy losses; free some, or use fewer events");

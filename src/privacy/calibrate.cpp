@@ -97,10 +97,9 @@ class Search {
 
  private:
   Status try_at(double log_scale) {
-    const auto epsilon = epsilon_of(scaled(shape_, std::exp(log_scale)).events, delta_, accounting_);
-    if (!epsilon) return epsilon.error();
-    (*epsilon <= budget_ ? fits_ : exceeds_) = {log_scale, *epsilon};
-    (*epsilon <= budget_ ? has_fit_ : has_excess_) = true;
+    const auto epsilon = EIGENVEIL_TRY(epsilon_of(scaled(shape_, std::exp(log_scale)).events, delta_, accounting_));
+    (epsilon <= budget_ ? fits_ : exceeds_) = {log_scale, epsilon};
+    (epsilon <= budget_ ? has_fit_ : has_excess_) = true;
     return {};
   }
 
@@ -137,17 +136,14 @@ class Search {
 }  // namespace
 
 Result<PrivacyPlan> calibrate(const PrivacyPlan& shape, Epsilon epsilon, Delta delta, Accounting accounting) {
-  const auto guess = first_guess(shape, epsilon, delta);
-  if (!guess) return guess.error();
-  const auto scale = Search(shape, epsilon, delta, accounting).run(*guess);
-  if (!scale) return scale.error();
-  PrivacyPlan plan = scaled(shape, *scale);
+  const auto guess = EIGENVEIL_TRY(first_guess(shape, epsilon, delta));
+  const auto scale = EIGENVEIL_TRY(Search(shape, epsilon, delta, accounting).run(guess));
+  PrivacyPlan plan = scaled(shape, scale);
   // What is handed out is what was certified, once more.
-  const auto certified = epsilon_of(plan.events, delta, accounting);
-  if (!certified) return certified.error();
-  if (!(*certified <= epsilon.value()))
+  const auto certified = EIGENVEIL_TRY(epsilon_of(plan.events, delta, accounting));
+  if (!(certified <= epsilon.value()))
     return internal_error(
-        fmt::format("The calibrated plan has epsilon {}, above the budget {}", *certified, epsilon.value()));
+        fmt::format("The calibrated plan has epsilon {}, above the budget {}", certified, epsilon.value()));
   return plan;
 }
 

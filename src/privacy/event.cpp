@@ -53,21 +53,17 @@ Result<Level> take_level(std::string_view text, Fields& fields, std::string_view
 
 Result<Mechanism> take_mechanism(std::string_view text, std::string_view kind, Fields& fields) {
   if (kind == "gaussian") {
-    const auto mu = take_level<Mu>(text, fields, "mu");
-    if (!mu) return mu.error();
-    return Mechanism{GaussianEvent{*mu}};
+    const auto mu = EIGENVEIL_TRY(take_level<Mu>(text, fields, "mu"));
+    return Mechanism{GaussianEvent{mu}};
   }
   if (kind == "pure") {
-    const auto epsilon = take_level<PureEpsilon>(text, fields, "epsilon");
-    if (!epsilon) return epsilon.error();
-    return Mechanism{PureEvent{*epsilon}};
+    const auto epsilon = EIGENVEIL_TRY(take_level<PureEpsilon>(text, fields, "epsilon"));
+    return Mechanism{PureEvent{epsilon}};
   }
   if (kind == "poisson-gaussian") {
-    const auto q = take_level<SampleRate>(text, fields, "q");
-    if (!q) return q.error();
-    const auto sigma = take_level<NoiseMultiplier>(text, fields, "sigma");
-    if (!sigma) return sigma.error();
-    return Mechanism{PoissonGaussianEvent{*q, *sigma}};
+    const auto q = EIGENVEIL_TRY(take_level<SampleRate>(text, fields, "q"));
+    const auto sigma = EIGENVEIL_TRY(take_level<NoiseMultiplier>(text, fields, "sigma"));
+    return Mechanism{PoissonGaussianEvent{q, sigma}};
   }
   return refuse(text, fmt::format("is of the unknown kind '{}'", kind));
 }
@@ -89,19 +85,17 @@ std::string out_of_range(const char* name, double least, double most, double val
 Result<PrivacyEvent> event_from_text(const std::string& text) {
   const auto colon = text.find(':');
   if (colon == std::string::npos) return refuse(text, "has no ':' after its kind");
-  auto split = split_fields(text, std::string_view(text).substr(colon + 1));
-  if (!split) return split.error();
-  Fields fields = std::move(*split);
+  auto split = EIGENVEIL_TRY(split_fields(text, std::string_view(text).substr(colon + 1)));
+  Fields fields = std::move(split);
   PrivacyEvent event{.label = {}, .mechanism = GaussianEvent{1}, .count = 1};
   if (const auto count = fields.find("count"); count != fields.end()) {
     if (!parse(count->second, event.count))
       return refuse(text, fmt::format("has count='{}', which is no whole number", count->second));
     fields.erase(count);
   }
-  const auto mechanism = take_mechanism(text, std::string_view(text).substr(0, colon), fields);
-  if (!mechanism) return mechanism.error();
+  const auto mechanism = EIGENVEIL_TRY(take_mechanism(text, std::string_view(text).substr(0, colon), fields));
   if (!fields.empty()) return refuse(text, fmt::format("has the unknown field {}", fields.begin()->first));
-  event.mechanism = *mechanism;
+  event.mechanism = mechanism;
   EIGENVEIL_TRY(validate(event));
   return event;
 }

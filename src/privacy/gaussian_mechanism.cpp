@@ -129,12 +129,11 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, Mu mu) 
 
 Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Mu mu, std::size_t shares, SecureRandom& random) {
   if (shares < 1 || shares > 4096) return internal_error("noise is shared by 1 to 4096 holders");
-  auto noise = noise_for(sum.moved, mu);
-  if (!noise) return noise.error();
-  noise->sigma = share_of(noise->sigma, shares);
-  noise->sigma_off = share_of(noise->sigma_off, shares);
-  draw_into(sum, *noise, random);
-  return NoisySum(std::move(sum), noise->shift);
+  auto noise = EIGENVEIL_TRY(noise_for(sum.moved, mu));
+  noise.sigma = share_of(noise.sigma, shares);
+  noise.sigma_off = share_of(noise.sigma_off, shares);
+  draw_into(sum, noise, random);
+  return NoisySum(std::move(sum), noise.shift);
 }
 
 Released<Matrix> GaussianMechanism::to_matrix(const NoisySum& noisy, double scale) {
@@ -142,9 +141,8 @@ Released<Matrix> GaussianMechanism::to_matrix(const NoisySum& noisy, double scal
 }
 
 Result<Released<Matrix>> GaussianMechanism::release(PrivateSum sum, Mu mu, SecureRandom& random) {
-  const auto noisy = add_noise(std::move(sum), mu, 1, random);
-  if (!noisy) return noisy.error();
-  return to_matrix(*noisy);
+  const auto noisy = EIGENVEIL_TRY(add_noise(std::move(sum), mu, 1, random));
+  return to_matrix(noisy);
 }
 
 }  // namespace eigenveil

@@ -63,9 +63,8 @@ Result<PrivateSum> NoisyVector::on_lattice(std::span<const double> v, double cli
 
 Result<Released<Matrix>> NoisyVector::release(std::span<const double> v, double clip, NoiseMultiplier multiplier,
                                               SecureRandom& random) {
-  auto sum = on_lattice(v, clip);
-  if (!sum) return sum.error();
-  return GaussianMechanism::release(*std::move(sum), 1 / multiplier, random);
+  auto sum = EIGENVEIL_TRY(on_lattice(v, clip));
+  return GaussianMechanism::release(std::move(sum), 1 / multiplier, random);
 }
 
 }  // namespace eigenveil

@@ -56,22 +56,22 @@ Result<FilteredCells> FilteredCells::sweep(const FilteredApply& query, const Bou
   const std::vector<std::int64_t> edge = edges(query, rows.lattice());
   const std::size_t k = query.X.columns();
   const double largest = static_cast<double>(rows.lattice().norm_bound()) * query.X.norm_factor();
-  auto cells = cell_sum(rows, k, edge.size(), largest, [&](const RowBlock& block, double* t, std::uint32_t* cell) {
-    query.X.project(block, t);
-    for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::int64_t u2 = squared_norm(block.lattice + i * block.columns, block.columns);
-      std::int64_t t2 = 0;
-      for (std::size_t j = 0; j < k; ++j) {
-        const auto x = static_cast<std::int64_t>(t[i * k + j]);
-        t2 += x * x;
-      }
-      const auto found =
-          std::partition_point(edge.begin(), edge.end() - 1, [&](std::int64_t e) { return !within(u2, t2, e); });
-      cell[i] = static_cast<std::uint32_t>(found - edge.begin());
-    }
-  });
-  if (!cells) return cells.error();
-  return FilteredCells(query, rows.lattice(), counts_above(cells->counts), std::move(cells->sums));
+  auto cells =
+      EIGENVEIL_TRY(cell_sum(rows, k, edge.size(), largest, [&](const RowBlock& block, double* t, std::uint32_t* cell) {
+        query.X.project(block, t);
+        for (std::size_t i = 0; i < block.rows; ++i) {
+          const std::int64_t u2 = squared_norm(block.lattice + i * block.columns, block.columns);
+          std::int64_t t2 = 0;
+          for (std::size_t j = 0; j < k; ++j) {
+            const auto x = static_cast<std::int64_t>(t[i * k + j]);
+            t2 += x * x;
+          }
+          const auto found =
+              std::partition_point(edge.begin(), edge.end() - 1, [&](std::int64_t e) { return !within(u2, t2, e); });
+          cell[i] = static_cast<std::uint32_t>(found - edge.begin());
+        }
+      }));
+  return FilteredCells(query, rows.lattice(), counts_above(cells.counts), std::move(cells.sums));
 }
 
 PrivateSum FilteredCells::sum(std::size_t chosen, Adjacency adjacency) const {

@@ -17,18 +17,15 @@ Result<GradientOracle> GradientOracle::make(Reservation& reservation, std::size_
 }
 
 Result<Released<Matrix>> GradientOracle::ask(const std::string& label, const Function& vector) {
-  const auto noise = meter_.poisson(label);
-  if (!noise) return noise.error();
+  const auto noise = EIGENVEIL_TRY(meter_.poisson(label));
   if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
   answering_ = true;
-  const auto sample = PoissonSample::of(noise->q);
-  if (!sample) return sample.error();
-  sample->draw(rows_, random_, chosen_);
+  const auto sample = EIGENVEIL_TRY(PoissonSample::of(noise.q));
+  sample.draw(rows_, random_, chosen_);
   const std::uint64_t seed = random_.next();
-  const auto v = chosen_.empty() ? Result(std::vector<double>(entries_)) : vector(chosen_, seed);
-  if (!v) return v.error();
-  if (v->size() != entries_) return internal_error("a gradient has another length than the parameters");
-  return NoisyVector::release(*v, clip_, noise->sigma, random_);
+  const auto v = EIGENVEIL_TRY(chosen_.empty() ? Result(std::vector<double>(entries_)) : vector(chosen_, seed));
+  if (v.size() != entries_) return internal_error("a gradient has another length than the parameters");
+  return NoisyVector::release(v, clip_, noise.sigma, random_);
 }
 
 }  // namespace eigenveil

@@ -54,69 +54,56 @@ Status LocalOracle::begin() {
 
 Result<Answer> LocalOracle::release(PrivateSum sum, Mu mu) {
   const double deviation = deviation_of(sum, mu);
-  auto released = GaussianMechanism::release(std::move(sum), mu, random_);
-  if (!released) return released.error();
-  return Answer(*std::move(released), deviation);
+  auto released = EIGENVEIL_TRY(GaussianMechanism::release(std::move(sum), mu, random_));
+  return Answer(std::move(released), deviation);
 }
 
 Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query) {
   EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
-  const auto mu = meter_.gaussian(label);
-  if (!mu) return mu.error();
-  if (const auto noise = GaussianMechanism::noise_for(sensitivity(query, lattice(), adjacency()), *mu); !noise)
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
+  if (const auto noise = GaussianMechanism::noise_for(sensitivity(query, lattice(), adjacency()), mu); !noise)
     return noise.error();
   EIGENVEIL_TRY(begin());
-  auto sum = sums_->sum(query, adjacency());
-  if (!sum) return sum.error();
-  return release(*std::move(sum), *mu);
+  auto sum = EIGENVEIL_TRY(sums_->sum(query, adjacency()));
+  return release(std::move(sum), mu);
 }
 
 Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,
                                                          std::int64_t target) {
   EIGENVEIL_TRY(validate(query, sums_->here().facts()));
-  const auto epsilon = meter_.pure(label);
-  if (!epsilon) return epsilon.error();
-  EIGENVEIL_TRY(SparseVector::check(*epsilon));
+  const auto epsilon = EIGENVEIL_TRY(meter_.pure(label));
+  EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(begin());
-  const auto counts = sums_->counts(query);
-  if (!counts) return counts.error();
-  return SparseVector::first_at_most(*counts, target, *epsilon, random_);
+  const auto counts = EIGENVEIL_TRY(sums_->counts(query));
+  return SparseVector::first_at_most(counts, target, epsilon, random_);
 }
 
 Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, const std::string& product,
                                                  const FilteredApply& query, std::int64_t target) {
   EIGENVEIL_TRY(validate(query, sums_->here().facts()));
-  const auto epsilon = meter_.pure(search);
-  if (!epsilon) return epsilon.error();
-  const auto mu = meter_.gaussian(product);
-  if (!mu) return mu.error();
+  const auto epsilon = EIGENVEIL_TRY(meter_.pure(search));
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(product));
   // Nothing that cannot be drawn is begun: the widest threshold needs the most noise.
   const PrivateSum widest = empty_sum(query, query.grid.size() - 1, lattice(), adjacency());
-  if (const auto noise = GaussianMechanism::noise_for(widest.moved, *mu); !noise) return noise.error();
-  EIGENVEIL_TRY(SparseVector::check(*epsilon));
+  if (const auto noise = GaussianMechanism::noise_for(widest.moved, mu); !noise) return noise.error();
+  EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(begin());
-  const auto cells = sums_->cells(query);
-  if (!cells) return cells.error();
-  auto chosen = SparseVector::first_at_most(cells->above(), target, *epsilon, random_);
-  if (!chosen) return chosen.error();
-  auto sum = release(cells->sum(**chosen, adjacency()), *mu);
-  if (!sum) return sum.error();
-  return FilteredAnswer{*std::move(chosen), *std::move(sum)};
+  const auto cells = EIGENVEIL_TRY(sums_->cells(query));
+  auto chosen = EIGENVEIL_TRY(SparseVector::first_at_most(cells.above(), target, epsilon, random_));
+  auto sum = EIGENVEIL_TRY(release(cells.sum(*chosen, adjacency()), mu));
+  return FilteredAnswer{std::move(chosen), std::move(sum)};
 }
 
 Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery& query) {
   if (!plan().model_based)
     return internal_error(fmt::format("'{}' rests on a model of the rows, and the plan does not say so", label));
   EIGENVEIL_TRY(query.validate(sums_->here().columns(), adjacency()));
-  const auto mu = meter_.gaussian(label);
-  if (!mu) return mu.error();
-  if (const auto noise = GaussianMechanism::noise_for(query.assumed(lattice()), *mu); !noise) return noise.error();
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
+  if (const auto noise = GaussianMechanism::noise_for(query.assumed(lattice()), mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
-  auto sum = sums_->sum(query.behind(lattice()), adjacency());
-  if (!sum) return sum.error();
-  auto value = query.value(*std::move(sum), lattice());
-  if (!value) return value.error();
-  return release(*std::move(value), *mu);
+  auto sum = EIGENVEIL_TRY(sums_->sum(query.behind(lattice()), adjacency()));
+  auto value = EIGENVEIL_TRY(query.value(std::move(sum), lattice()));
+  return release(std::move(value), mu);
 }
 
 // Rows in the features' units.
@@ -130,9 +117,7 @@ Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const 
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i] / per_chunk != chunk) {
       chunk = chosen[i] / per_chunk;
-      const auto read = rows.store().read(chunk, buffer);
-      if (!read) return read.error();
-      from = *read;
+      from = EIGENVEIL_TRY(rows.store().read(chunk, buffer));
     }
     const std::int32_t* u = from + chosen[i] % per_chunk * rows.columns();
     for (std::size_t j = 0; j < rows.columns(); ++j)
@@ -151,20 +136,16 @@ Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery
                     "add-remove-one",
                     label));
   if (!sums_->alone()) return Oracle::ask_batch(label, query);
-  const auto planned = meter_.poisson(label);
-  if (!planned) return planned.error();
-  const auto sample = PoissonSample::of(planned->q);
-  if (!sample) return sample.error();
-  const Mu mu = 1 / planned->sigma;
+  const auto planned = EIGENVEIL_TRY(meter_.poisson(label));
+  const auto sample = EIGENVEIL_TRY(PoissonSample::of(planned.q));
+  const Mu mu = 1 / planned.sigma;
   if (const auto noise = GaussianMechanism::noise_for(query.sensitivity(), mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
   std::vector<std::size_t> chosen;
-  sample->draw(sums_->rows(), random_, chosen);
-  const auto batch = gather(chosen);
-  if (!batch) return batch.error();
-  auto value = query.exact(*batch);
-  if (!value) return value.error();
-  return release(*std::move(value), mu);
+  sample.draw(sums_->rows(), random_, chosen);
+  const auto batch = EIGENVEIL_TRY(gather(chosen));
+  auto value = EIGENVEIL_TRY(query.exact(batch));
+  return release(std::move(value), mu);
 }
 
 Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }

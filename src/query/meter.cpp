@@ -27,15 +27,13 @@ Result<Event> Meter::next(const std::string& label) {
 }
 
 Result<Mu> Meter::gaussian(const std::string& label) {
-  const auto event = next<GaussianEvent>(label);
-  if (!event) return event.error();
-  return event->mu;
+  const auto event = EIGENVEIL_TRY(next<GaussianEvent>(label));
+  return event.mu;
 }
 
 Result<PureEpsilon> Meter::pure(const std::string& label) {
-  const auto event = next<PureEvent>(label);
-  if (!event) return event.error();
-  return event->epsilon;
+  const auto event = EIGENVEIL_TRY(next<PureEvent>(label));
+  return event.epsilon;
 }
 
 Result<PoissonGaussianEvent> Meter::poisson(const std::string& label) { return next<PoissonGaussianEvent>(label); }

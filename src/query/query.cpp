@@ -107,20 +107,20 @@ Result<PrivateCounts> count_norms(const NormExceedance& query, const BoundedRows
     squares.push_back(length * length);
   }
   const std::size_t k = query.X ? query.X->columns() : 0;
-  const auto cells = count_sum(rows, squares.size() + 1, query.X ? BlockValues::kFill : BlockValues::kOmit,
-                               [&](const RowBlock& block, std::vector<std::int64_t>& n) {
-                                 std::vector<double> t(block.rows * k);
-                                 if (query.X) query.X->project(block, t.data());
-                                 for (std::size_t i = 0; i < block.rows; ++i) {
-                                   const std::int64_t square =
-                                       query.X ? squared_norm_of(&t[i * k], k)
-                                               : squared_norm(block.lattice + i * block.columns, block.columns);
-                                   const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
-                                   ++n[static_cast<std::size_t>(cell - squares.begin())];
-                                 }
-                               });
-  if (!cells) return cells.error();
-  return counts_above(std::vector<std::int64_t>(cells->begin(), cells->end()));
+  const auto cells =
+      EIGENVEIL_TRY(count_sum(rows, squares.size() + 1, query.X ? BlockValues::kFill : BlockValues::kOmit,
+                              [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+                                std::vector<double> t(block.rows * k);
+                                if (query.X) query.X->project(block, t.data());
+                                for (std::size_t i = 0; i < block.rows; ++i) {
+                                  const std::int64_t square =
+                                      query.X ? squared_norm_of(&t[i * k], k)
+                                              : squared_norm(block.lattice + i * block.columns, block.columns);
+                                  const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
+                                  ++n[static_cast<std::size_t>(cell - squares.begin())];
+                                }
+                              }));
+  return counts_above(std::vector<std::int64_t>(cells.begin(), cells.end()));
 }
 
 double apply_sensitivity(const Apply& query, const Lattice& lattice, Adjacency adjacency) {
@@ -186,19 +186,18 @@ PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& 
 }
 
 Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
-  auto values = std::visit(Overloaded{
-                               [&](const Gram&) { return gram_sum(rows); },
-                               [&](const Apply& q) { return apply_sum(q, rows); },
-                               [&](const ClassSums& q) { return class_sum(q, rows); },
-                               [&](const ClassCounts& q) { return class_counts(q, rows); },
-                               [&](const SquaredNorms&) { return squared_norms(rows); },
-                               [&](const ProjectedGram& q) { return projected_gram(q, rows); },
-                               [&](const SoftmaxGradient& q) { return softmax_sum(q, rows); },
-                           },
-                           query);
-  if (!values) return values.error();
+  auto values = EIGENVEIL_TRY(std::visit(Overloaded{
+                                             [&](const Gram&) { return gram_sum(rows); },
+                                             [&](const Apply& q) { return apply_sum(q, rows); },
+                                             [&](const ClassSums& q) { return class_sum(q, rows); },
+                                             [&](const ClassCounts& q) { return class_counts(q, rows); },
+                                             [&](const SquaredNorms&) { return squared_norms(rows); },
+                                             [&](const ProjectedGram& q) { return projected_gram(q, rows); },
+                                             [&](const SoftmaxGradient& q) { return softmax_sum(q, rows); },
+                                         },
+                                         query));
   PrivateSum sum = empty_sum(query, rows.columns(), rows.lattice(), adjacency);
-  sum.values = *std::move(values);
+  sum.values = std::move(values);
   return sum;
 }
 

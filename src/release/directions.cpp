@@ -46,16 +46,14 @@ void add_names(DirectionSet& set, const char* score, Eigen::Index count) {
 
 // Scores of x, then scores of y.
 Result<DirectionSet> of_two_views(const Model& model, const std::string& where) {
-  const auto x = matrix_of(model, "x_weights", where);
-  if (!x) return x.error();
-  const auto y = matrix_of(model, "y_weights", where);
-  if (!y) return y.error();
-  const Eigen::Index K = x->cols();
-  if (y->cols() != K)
-    return bad_input(fmt::format("{}: 'x_weights' has {} columns but 'y_weights' has {}.", where, K, y->cols()));
-  DirectionSet set{Matrix::Zero(2 * K, x->rows() + y->rows()), {}, {}, true};
-  set.rows.topLeftCorner(K, x->rows()) = x->transpose();
-  set.rows.bottomRightCorner(K, y->rows()) = y->transpose();
+  const auto x = EIGENVEIL_TRY(matrix_of(model, "x_weights", where));
+  const auto y = EIGENVEIL_TRY(matrix_of(model, "y_weights", where));
+  const Eigen::Index K = x.cols();
+  if (y.cols() != K)
+    return bad_input(fmt::format("{}: 'x_weights' has {} columns but 'y_weights' has {}.", where, K, y.cols()));
+  DirectionSet set{Matrix::Zero(2 * K, x.rows() + y.rows()), {}, {}, true};
+  set.rows.topLeftCorner(K, x.rows()) = x.transpose();
+  set.rows.bottomRightCorner(K, y.rows()) = y.transpose();
   add_names(set, "x", K);
   add_names(set, "y", K);
   if (const Matrix* values = model.array("correlations"); values != nullptr && values->size() == K)
@@ -68,9 +66,8 @@ Result<DirectionSet> of_two_views(const Model& model, const std::string& where) 
 Result<DirectionSet> directions_of(const Model& model, const std::string& where) {
   if (model_of(model) == "cca") return of_two_views(model, where);
   const Kind kind = kind_of(model);
-  const auto array = matrix_of(model, kind.array, where);
-  if (!array) return array.error();
-  DirectionSet set{kind.transposed ? Matrix(array->transpose()) : *array, {}, {}, false};
+  const auto array = EIGENVEIL_TRY(matrix_of(model, kind.array, where));
+  DirectionSet set{kind.transposed ? Matrix(array.transpose()) : array, {}, {}, false};
   add_names(set, kind.score, set.rows.rows());
   if (const Matrix* values = model.array("eigenvalues"); values != nullptr && values->size() == set.rows.rows())
     set.values = values->reshaped();

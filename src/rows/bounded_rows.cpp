@@ -101,11 +101,10 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
       result.diagnostics_.clipped += work.fates[i] == RowFate::kClipped ? 1 : 0;
       bool zero = work.fates[i] == RowFate::kNotFinite;
       if (options.class_column) {
-        const auto found =
-            class_of(raw[*options.class_column], options, batch.first_row + i, source.columns()[*options.class_column]);
-        if (!found) return found.error();
-        result.classes_.push_back(*found);
-        zero = zero || *found < 0;
+        const auto found = EIGENVEIL_TRY(class_of(raw[*options.class_column], options, batch.first_row + i,
+                                                  source.columns()[*options.class_column]));
+        result.classes_.push_back(found);
+        zero = zero || found < 0;
       }
       if (!zero) continue;
       result.zeroed_.push_back(result.rows() + i);

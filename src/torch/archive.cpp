@@ -98,9 +98,8 @@ Result<std::map<std::uint64_t, std::string>> records_of(zip_t* archive, const st
   std::map<std::uint64_t, std::string> records;
   for (const ParameterPlace& place : places) {
     if (!records.contains(place.record)) {
-      auto bytes = record_at(archive, place.record);
-      if (!bytes) return bytes.error();
-      records.emplace(place.record, *std::move(bytes));
+      auto bytes = EIGENVEIL_TRY(record_at(archive, place.record));
+      records.emplace(place.record, std::move(bytes));
     }
     const std::uint64_t size = records.at(place.record).size();
     if (place.count > size || place.offset > size || place.bytes() > size - place.offset)
@@ -112,29 +111,26 @@ Result<std::map<std::uint64_t, std::string>> records_of(zip_t* archive, const st
 }  // namespace
 
 Result<std::string> marked_archive(const std::string& archive) {
-  auto opened = open_archive(archive);
-  if (!opened) return opened.error();
-  const auto members = static_cast<std::uint32_t>(zip_get_num_entries(opened->archive.get(), 0));
+  auto opened = EIGENVEIL_TRY(open_archive(archive));
+  const auto members = static_cast<std::uint32_t>(zip_get_num_entries(opened.archive.get(), 0));
   std::vector<std::string> marks(members);
   for (std::uint32_t index = 0; index < members; ++index) {
     zip_uint64_t size = 0;
-    if (!is_record(opened->archive.get(), index, size)) continue;
+    if (!is_record(opened.archive.get(), index, size)) continue;
     if (size > archive.size()) return no_archive();
     marks[index].assign(size, '\0');
     if (size >= sizeof index) std::memcpy(marks[index].data(), &index, sizeof index);
-    EIGENVEIL_TRY(put(opened->archive.get(), index, nullptr, marks[index]));
+    EIGENVEIL_TRY(put(opened.archive.get(), index, nullptr, marks[index]));
   }
-  return closed(*std::move(opened));
+  return closed(std::move(opened));
 }
 
 Result<std::vector<double>> numbers_at(const std::string& archive, const std::vector<ParameterPlace>& places) {
-  const auto opened = open_archive(archive);
-  if (!opened) return opened.error();
-  const auto records = records_of(opened->archive.get(), places);
-  if (!records) return records.error();
+  const auto opened = EIGENVEIL_TRY(open_archive(archive));
+  const auto records = EIGENVEIL_TRY(records_of(opened.archive.get(), places));
   std::vector<double> numbers;
   for (const ParameterPlace& place : places) {
-    const char* from = records->at(place.record).data() + place.offset;
+    const char* from = records.at(place.record).data() + place.offset;
     for (std::uint64_t i = 0; i < place.count; ++i) {
       double wide = 0;
       float narrow = 0;
@@ -148,25 +144,23 @@ Result<std::vector<double>> numbers_at(const std::string& archive, const std::ve
 
 Result<std::string> with_numbers(const std::string& archive, const std::vector<ParameterPlace>& places,
                                  std::span<const double> numbers, const std::string& manifest) {
-  auto opened = open_archive(archive);
-  if (!opened) return opened.error();
-  zip_t* zip = opened->archive.get();
-  auto records = records_of(zip, places);
-  if (!records) return records.error();
+  auto opened = EIGENVEIL_TRY(open_archive(archive));
+  zip_t* zip = opened.archive.get();
+  auto records = EIGENVEIL_TRY(records_of(zip, places));
   const double* next = numbers.data();
   for (const ParameterPlace& place : places) {
-    char* to = records->at(place.record).data() + place.offset;
+    char* to = records.at(place.record).data() + place.offset;
     for (std::uint64_t i = 0; i < place.count; ++i, ++next) {
       const auto narrow = static_cast<float>(*next);
       std::memcpy(to + i * (place.is_double ? 8 : 4), place.is_double ? static_cast<const void*>(next) : &narrow,
                   place.is_double ? 8 : 4);
     }
   }
-  for (const auto& [index, bytes] : *records) EIGENVEIL_TRY(put(zip, static_cast<zip_int64_t>(index), nullptr, bytes));
+  for (const auto& [index, bytes] : records) EIGENVEIL_TRY(put(zip, static_cast<zip_int64_t>(index), nullptr, bytes));
   const std::string first = zip_get_name(zip, 0, 0);
   const std::string extra = first.substr(0, first.find('/')) + "/extra/eigenveil.json";
   EIGENVEIL_TRY(put(zip, zip_name_locate(zip, extra.c_str(), 0), extra.c_str(), manifest));
-  return closed(*std::move(opened));
+  return closed(std::move(opened));
 }
 
 }  // namespace eigenveil

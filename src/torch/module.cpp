@@ -62,10 +62,9 @@ class SandboxedEncoder final : public TorchEncoder {
     add_tensor(body, rows, head);
     const std::size_t most = features_ > 0 ? features_ : kMostFeatures;
     const std::lock_guard lock(mutex_);
-    const auto answer =
-        process_->ask({Ask::kEncode, body, count * most * sizeof(double), are, features_, "gives features that are"});
-    if (!answer) return answer.error();
-    const auto numbers = doubles_in(*answer);
+    const auto answer = EIGENVEIL_TRY(
+        process_->ask({Ask::kEncode, body, count * most * sizeof(double), are, features_, "gives features that are"}));
+    const auto numbers = doubles_in(answer);
     if (numbers.empty() || numbers.size() % count != 0 || (features_ > 0 && numbers.size() != count * features_))
       return bad_input("a module gave rows of one size different numbers of features");
     encoded = Eigen::Map<const RowMajorMatrix>(numbers.data(), rows.rows(),
@@ -76,9 +75,8 @@ class SandboxedEncoder final : public TorchEncoder {
 
   // Learns the number of features from one row, and looks whether the order of rows or their company matters.
   Status try_out(const Tensor& like, const std::string& name) {
-    const auto one = encode(like, RowsAre::kMadeUp);
-    if (!one) return one.error();
-    features_ = static_cast<std::size_t>(one->cols());
+    const auto one = EIGENVEIL_TRY(encode(like, RowsAre::kMadeUp));
+    features_ = static_cast<std::size_t>(one.cols());
     constexpr std::int64_t kTried = 6;
     Tensor rows = like;
     rows.shape.front() = kTried;
@@ -89,11 +87,9 @@ class SandboxedEncoder final : public TorchEncoder {
       for (const std::int64_t x : like.integers) rows.integers.push_back(x + i);
     }
     Tensor back = rows.take({5, 4, 3, 2, 1, 0});
-    const auto there = encode(rows, RowsAre::kMadeUp);
-    if (!there) return there.error();
-    const auto again = encode(back, RowsAre::kMadeUp);
-    if (!again) return again.error();
-    if (there->colwise().reverse() == *again && there->row(0) == one->row(0)) return {};
+    const auto there = EIGENVEIL_TRY(encode(rows, RowsAre::kMadeUp));
+    const auto again = EIGENVEIL_TRY(encode(back, RowsAre::kMadeUp));
+    if (there.colwise().reverse() == again && there.row(0) == one.row(0)) return {};
     return bad_input(fmt::format("{}: gives a row other features when other rows come before it", printable(name)));
   }
 
@@ -137,9 +133,9 @@ class SandboxedTrainee final : public TorchTrainee {
     body.add(&parts, sizeof parts);
     const std::vector<TensorHead> heads(batch.begin(), batch.end());
     for (std::size_t i = 0; i < batch.size(); ++i) add_tensor(body, batch[i], heads[i]);
-    const auto answer = process_->ask({Ask::kGradient, body, parameters.size_bytes(), rows, seed, "the loss is"});
-    if (!answer) return answer.error();
-    const auto numbers = doubles_in(*answer);
+    const auto answer =
+        EIGENVEIL_TRY(process_->ask({Ask::kGradient, body, parameters.size_bytes(), rows, seed, "the loss is"}));
+    const auto numbers = doubles_in(answer);
     if (numbers.size() != parameters.size()) return internal_error("a module's gradient has another length");
     return std::vector<double>(numbers.begin(), numbers.end());
   }
@@ -187,33 +183,29 @@ class SandboxedTrainee final : public TorchTrainee {
 }  // namespace
 
 Result<ModuleFile> ModuleFile::read(const std::string& path) {
-  const auto file = data::File::open(path);
-  if (!file) return file.error();
-  if ((*file)->size() > kLargestFile) return bad_input(fmt::format("{}: is larger than 4 GiB", printable(path)));
-  ModuleFile module{std::filesystem::path(path).filename().string(), std::string((*file)->size(), '\0'), {}};
-  EIGENVEIL_TRY((*file)->read_all(0, module.bytes.data(), module.bytes.size()));
+  const auto file = EIGENVEIL_TRY(data::File::open(path));
+  if (file->size() > kLargestFile) return bad_input(fmt::format("{}: is larger than 4 GiB", printable(path)));
+  ModuleFile module{std::filesystem::path(path).filename().string(), std::string(file->size(), '\0'), {}};
+  EIGENVEIL_TRY(file->read_all(0, module.bytes.data(), module.bytes.size()));
   module.sha256 = sha256_of(module.bytes);
   return module;
 }
 
 Result<std::unique_ptr<TorchEncoder>> torch_encoder(const ModuleFile& file, const std::string& method,
                                                     const Tensor& like, const ModuleLimits& limits) {
-  auto process = ModuleProcess::start(file.name, limits);
-  if (!process) return process.error();
+  auto process = EIGENVEIL_TRY(ModuleProcess::start(file.name, limits));
   Body body;
   body.add(file.bytes);
   body.add(method);
-  const auto opened = (*process)->ask({Ask::kOpenEncoder, body, 1000, RowsAre::kMadeUp});
-  if (!opened) return opened.error();
-  auto encoder = std::make_unique<SandboxedEncoder>(*std::move(process));
+  EIGENVEIL_TRY(process->ask({Ask::kOpenEncoder, body, 1000, RowsAre::kMadeUp}));
+  auto encoder = std::make_unique<SandboxedEncoder>(std::move(process));
   EIGENVEIL_TRY(encoder->try_out(like, file.name));
   return std::unique_ptr<TorchEncoder>(std::move(encoder));
 }
 
 Result<std::unique_ptr<TorchTrainee>> torch_trainee(const TorchTraineeOptions& options) {
-  auto process = ModuleProcess::start(options.module.name, options.limits);
-  if (!process) return process.error();
-  auto trainee = std::make_unique<SandboxedTrainee>(options.module, *std::move(process));
+  auto process = EIGENVEIL_TRY(ModuleProcess::start(options.module.name, options.limits));
+  auto trainee = std::make_unique<SandboxedTrainee>(options.module, std::move(process));
   EIGENVEIL_TRY(trainee->open(options));
   return std::unique_ptr<TorchTrainee>(std::move(trainee));
 }

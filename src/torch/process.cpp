@@ -44,8 +44,7 @@ int moved_up(int descriptor) {
 }  // namespace
 
 Status ModuleProcess::spawn() {
-  const auto program = module_program();
-  if (!program) return program.error();
+  const auto program = EIGENVEIL_TRY(module_program());
   std::array<int, 2> ends{-1, -1};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return internal_error("there is no socket for the module's process");
@@ -62,7 +61,7 @@ Status ModuleProcess::spawn() {
   std::string name = "eigenveil-module", version = EIGENVEIL_VERSION, memory = fmt::to_string(limits_.memory);
   std::array<char*, 4> words{name.data(), version.data(), memory.data(), nullptr};
   std::array<char*, 1> environment{nullptr};
-  const int failed = posix_spawn(&process_, program->c_str(), &actions, nullptr, words.data(), environment.data());
+  const int failed = posix_spawn(&process_, program.c_str(), &actions, nullptr, words.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   if (failed != 0 || socket_ < 0 || memory_ < 0) {
@@ -75,12 +74,11 @@ Status ModuleProcess::spawn() {
 Result<std::unique_ptr<ModuleProcess>> ModuleProcess::start(const std::string& name, const ModuleLimits& limits) {
   std::unique_ptr<ModuleProcess> process(new ModuleProcess(printable(name), limits));
   EIGENVEIL_TRY(process->spawn());
-  const auto ready = process->next_reply(kSecondsToStart);
-  if (!ready) return ready.error();
-  if (ready->outcome == Outcome::kDone) return process;
+  const auto ready = EIGENVEIL_TRY(process->next_reply(kSecondsToStart));
+  if (ready.outcome == Outcome::kDone) return process;
   return internal_error(
       fmt::format("{}: is not run, because its process cannot {} on this machine", process->name_,
-                  printable({ready->text, std::min<std::size_t>(ready->text_size, sizeof ready->text)})));
+                  printable({ready.text, std::min<std::size_t>(ready.text_size, sizeof ready.text)})));
 }
 
 ModuleProcess::~ModuleProcess() {

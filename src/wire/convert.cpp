@@ -92,9 +92,8 @@ Result<SumQuery> from_wire(const wire::v2::SumQuery& message) {
     case Kind::kGram:
       return SumQuery(Gram{});
     case Kind::kApply: {
-      auto X = from_wire(message.apply().x());
-      if (!X) return X.error();
-      return SumQuery(Apply{*std::move(X)});
+      auto X = EIGENVEIL_TRY(from_wire(message.apply().x()));
+      return SumQuery(Apply{std::move(X)});
     }
     case Kind::kClassSums:
       if (message.class_sums().classes() < 1 || message.class_sums().classes() > kMostColumns) break;
@@ -105,18 +104,16 @@ Result<SumQuery> from_wire(const wire::v2::SumQuery& message) {
     case Kind::kSquaredNorms:
       return SumQuery(SquaredNorms{});
     case Kind::kProjectedGram: {
-      auto X = from_wire(message.projected_gram().x());
-      if (!X) return X.error();
+      auto X = EIGENVEIL_TRY(from_wire(message.projected_gram().x()));
       const double radius = message.projected_gram().radius();
       if (!(radius > 0) || !std::isfinite(radius)) break;
-      return SumQuery(ProjectedGram{*std::move(X), radius});
+      return SumQuery(ProjectedGram{std::move(X), radius});
     }
     case Kind::kSoftmaxGradient: {
-      auto W = from_wire(message.softmax_gradient().w());
-      if (!W) return W.error();
+      auto W = EIGENVEIL_TRY(from_wire(message.softmax_gradient().w()));
       const double clip = message.softmax_gradient().clip();
       if (!(clip > 0) || !std::isfinite(clip)) break;
-      return SumQuery(SoftmaxGradient{*std::move(W), clip});
+      return SumQuery(SoftmaxGradient{std::move(W), clip});
     }
     case Kind::KIND_NOT_SET:
       break;
@@ -132,13 +129,11 @@ wire::v2::NormExceedance to_wire(const NormExceedance& query) {
 }
 
 Result<NormExceedance> from_wire(const wire::v2::NormExceedance& message) {
-  auto grid = grid_from(message.grid());
-  if (!grid) return grid.error();
-  NormExceedance query{*std::move(grid), {}};
+  auto grid = EIGENVEIL_TRY(grid_from(message.grid()));
+  NormExceedance query{std::move(grid), {}};
   if (message.has_x()) {
-    auto X = from_wire(message.x());
-    if (!X) return X.error();
-    query.X = *std::move(X);
+    auto X = EIGENVEIL_TRY(from_wire(message.x()));
+    query.X = std::move(X);
   }
   return query;
 }
@@ -152,11 +147,9 @@ wire::v2::FilteredApply to_wire(const FilteredApply& query) {
 }
 
 Result<FilteredApply> from_wire(const wire::v2::FilteredApply& message) {
-  auto X = from_wire(message.x());
-  if (!X) return X.error();
-  auto grid = grid_from(message.grid());
-  if (!grid) return grid.error();
-  return FilteredApply{*std::move(X), *std::move(grid), message.drop() ? FilterMode::kDrop : FilterMode::kShrink};
+  auto X = EIGENVEIL_TRY(from_wire(message.x()));
+  auto grid = EIGENVEIL_TRY(grid_from(message.grid()));
+  return FilteredApply{std::move(X), std::move(grid), message.drop() ? FilterMode::kDrop : FilterMode::kShrink};
 }
 
 wire::v2::Recenter to_wire(const Vector& mean, RowBound radius) {
@@ -179,11 +172,10 @@ Status recenter(BoundedRows& rows, const Recentring& to) {
 
 Result<Recentring> from_wire(const wire::v2::Recenter& message) {
   if (message.has_map()) {
-    auto map = from_wire(message.map());
-    if (!map) return map.error();
+    auto map = EIGENVEIL_TRY(from_wire(message.map()));
     const auto bound = RowBound::of(message.radius());
     if (message.mean_size() > 0 || !bound) return malformed("a map with a mean, or a row bound that is not finite");
-    return Recentring{{}, *bound, *std::move(map)};
+    return Recentring{{}, *bound, std::move(map)};
   }
   if (message.mean_size() == 0) return malformed("a mean of no columns");
   Vector mean(message.mean_size());

@@ -63,6 +63,7 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
+  void value() const { assert(ok()); }
   const Error& error() const { return assert(!ok()), *error_; }
 
  private:
@@ -73,8 +74,12 @@ using Status = Result<void>;
 
 }  // namespace eigenveil
 
-/// Leaves the current function with the error of `expression`, if it has one.
-#define EIGENVEIL_TRY(expression)                                                                                \
-  do {                                                                                                           \
-    if (const auto& eigenveil_status_ = (expression); !eigenveil_status_.ok()) return eigenveil_status_.error(); \
-  } while (false)
+/// The value of a Result; leaves the current function with its error, if it has one. For initialisers and statements:
+///   const auto rows = EIGENVEIL_TRY(read(path));
+///   EIGENVEIL_TRY(check(options));
+#define EIGENVEIL_TRY(...)                                         \
+  __extension__({                                                  \
+    auto eigenveil_result_ = (__VA_ARGS__);                        \
+    if (!eigenveil_result_.ok()) return eigenveil_result_.error(); \
+    std::move(eigenveil_result_).value();                          \
+  })

@@ -72,18 +72,16 @@ struct NoisyAverage {
 };
 
 Result<NoisyAverage> ask_average(Oracle& oracle, const char* label, const SumQuery& query, double rows) {
-  const auto sum = oracle.ask(label, query);
-  if (!sum) return sum.error();
-  return NoisyAverage{sum->value() / rows, sum->deviation() / rows};
+  const auto sum = EIGENVEIL_TRY(oracle.ask(label, query));
+  return NoisyAverage{sum.value() / rows, sum.deviation() / rows};
 }
 
 Result<Moments> ask_pairs(Oracle& oracle, double rows, Eigen::Index d1) {
-  const auto gram = ask_average(oracle, kGramLabel, Gram{}, rows);
-  if (!gram) return gram.error();
-  const Matrix& S = gram->value;
+  const auto gram = EIGENVEIL_TRY(ask_average(oracle, kGramLabel, Gram{}, rows));
+  const Matrix& S = gram.value;
   const Eigen::Index d2 = S.rows() - d1;
-  return Moments{S.topLeftCorner(d1, d1), S.topRightCorner(d1, d2), S.bottomRightCorner(d2, d2), gram->noise,
-                 gram->noise};
+  return Moments{S.topLeftCorner(d1, d1), S.topRightCorner(d1, d2), S.bottomRightCorner(d2, d2), gram.noise,
+                 gram.noise};
 }
 
 // With sums s_k over the rows of class k: S_xy = sum s_k y_k^T / n, S_yy = sum (n_k / n) y_k y_k^T
@@ -92,34 +90,29 @@ Result<Moments> ask_classes(Oracle& oracle, double rows, const Matrix& captions,
   Moments moments;
   Vector shares = Vector::Constant(captions.rows(), 1.0 / static_cast<double>(K));
   if (whitened) {
-    const auto counts = ask_average(oracle, kCountsLabel, ClassCounts{K}, rows);
-    if (!counts) return counts.error();
-    shares = counts->value.col(0).cwiseMax(1e-3 / static_cast<double>(K));
+    const auto counts = EIGENVEIL_TRY(ask_average(oracle, kCountsLabel, ClassCounts{K}, rows));
+    shares = counts.value.col(0).cwiseMax(1e-3 / static_cast<double>(K));
   }
-  const auto sums = ask_average(oracle, kSumsLabel, ClassSums{K}, rows);
-  if (!sums) return sums.error();
-  moments.xy = sums->value * captions;
+  const auto sums = EIGENVEIL_TRY(ask_average(oracle, kSumsLabel, ClassSums{K}, rows));
+  moments.xy = sums.value * captions;
   moments.yy = captions.transpose() * shares.asDiagonal() * captions;
   if (whitened) {
-    const auto gram = ask_average(oracle, kGramLabel, Gram{}, rows);
-    if (!gram) return gram.error();
-    moments.xx = gram->value;
-    moments.noise_xx = gram->noise;
+    const auto gram = EIGENVEIL_TRY(ask_average(oracle, kGramLabel, Gram{}, rows));
+    moments.xx = gram.value;
+    moments.noise_xx = gram.noise;
   }
   return moments;
 }
 
 // Canonical directions: U^T S_xx^(-1/2) and V^T S_yy^(-1/2) for S_xx^(-1/2) S_xy S_yy^(-1/2) = U D V^T
 Result<LinearHeads> whitened_heads(const Moments& moments, std::size_t r, double floor) {
-  const auto X = whitener(moments.xx, moments.noise_xx, floor);
-  if (!X) return X.error();
-  const auto Y = whitener(moments.yy, moments.noise_yy, floor);
-  if (!Y) return Y.error();
-  const Eigen::BDCSVD<Matrix> svd(X->transpose() * moments.xy * *Y, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const auto X = EIGENVEIL_TRY(whitener(moments.xx, moments.noise_xx, floor));
+  const auto Y = EIGENVEIL_TRY(whitener(moments.yy, moments.noise_yy, floor));
+  const Eigen::BDCSVD<Matrix> svd(X.transpose() * moments.xy * Y, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const auto rank = static_cast<Eigen::Index>(r);
   const Vector weight = svd.singularValues().head(rank).array().sqrt();
-  return LinearHeads{weight.asDiagonal() * svd.matrixU().leftCols(rank).transpose() * X->transpose(),
-                     weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y->transpose()};
+  return LinearHeads{weight.asDiagonal() * svd.matrixU().leftCols(rank).transpose() * X.transpose(),
+                     weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y.transpose()};
 }
 
 Result<ClipResult> fit_linear(Oracle& oracle, const Preparation& prepared, const ClipOptions& options) {
@@ -127,42 +120,36 @@ Result<ClipResult> fit_linear(Oracle& oracle, const Preparation& prepared, const
   const Eigen::Index d1 = has_classes(options) ? prepared.mean.size() : static_cast<Eigen::Index>(options.x_columns);
   const Vector text_mean = has_classes(options) ? Vector(options.captions.colwise().mean())
                                                 : Vector(prepared.mean.tail(prepared.mean.size() - d1));
-  const auto moments = has_classes(options) ? ask_classes(oracle, prepared.rows,
-                                                          options.captions.rowwise() - text_mean.transpose(), whitened)
-                                            : ask_pairs(oracle, prepared.rows, d1);
-  if (!moments) return moments.error();
-  auto heads = whitened ? whitened_heads(*moments, options.dim, has_classes(options) ? options.floor : kPairFloor)
-                        : solve_linear(moments->xy, options.dim, options.alpha);
-  if (!heads) return heads.error();
-  return ClipResult{std::move(heads->G1), prepared.mean.head(d1), std::move(heads->G2), text_mean, prepared.rows};
+  const auto moments =
+      EIGENVEIL_TRY(has_classes(options) ? ask_classes(oracle, prepared.rows,
+                                                       options.captions.rowwise() - text_mean.transpose(), whitened)
+                                         : ask_pairs(oracle, prepared.rows, d1));
+  auto heads =
+      EIGENVEIL_TRY(whitened ? whitened_heads(moments, options.dim, has_classes(options) ? options.floor : kPairFloor)
+                             : solve_linear(moments.xy, options.dim, options.alpha));
+  return ClipResult{std::move(heads.G1), prepared.mean.head(d1), std::move(heads.G2), text_mean, prepared.rows};
 }
 
 Result<ClipResult> fit_prompt(Oracle& oracle, const Preparation& prepared, const ClipOptions& options) {
-  const auto gram = ask_average(oracle, kGramLabel, Gram{}, prepared.rows);
-  if (!gram) return gram.error();
-  const auto A = whitener(gram->value, gram->noise, options.floor);
-  if (!A) return A.error();
-  const auto map = LinearMap::quantise(*A);
-  if (!map) return map.error();
+  const auto gram = EIGENVEIL_TRY(ask_average(oracle, kGramLabel, Gram{}, prepared.rows));
+  const auto A = EIGENVEIL_TRY(whitener(gram.value, gram.noise, options.floor));
+  const auto map = EIGENVEIL_TRY(LinearMap::quantise(A));
   // A whitened row is about sqrt(d) long: all of them become one long.
-  EIGENVEIL_TRY(oracle.remap(*map, *RowBound::of(1)));
+  EIGENVEIL_TRY(oracle.remap(map, *RowBound::of(1)));
 
-  const auto text = simplex_of(options.captions, options.dim);
-  if (!text) return text.error();
-  const auto theta = descend(oracle, kGradientLabel, prepared.rows, text->allowed, options);
-  if (!theta) return theta.error();
+  const auto text = EIGENVEIL_TRY(simplex_of(options.captions, options.dim));
+  const auto theta = EIGENVEIL_TRY(descend(oracle, kGradientLabel, prepared.rows, text.allowed, options));
   // theta = G W + 1 c^T: the captions' embeddings carry the scores, up to what is the same for all of them
-  const Matrix W = text->solve * theta->transpose();
-  return ClipResult{W * map->matrix().transpose(), prepared.mean, text->weights, text->mean, prepared.rows};
+  const Matrix W = text.solve * theta.transpose();
+  return ClipResult{W * map.matrix().transpose(), prepared.mean, text.weights, text.mean, prepared.rows};
 }
 
 // The sums that the training starts from, as a fit of their own: of the texts that batches see.
 Result<ClipOptions> start_options(const ClipOptions& options) {
-  auto texts = corner_texts(options);
-  if (!texts) return texts.error();
+  auto texts = EIGENVEIL_TRY(corner_texts(options));
   ClipOptions first = options;
   first.method = *options.start_by;
-  first.captions = std::move(texts->corners);
+  first.captions = std::move(texts.corners);
   return first;
 }
 
@@ -173,34 +160,29 @@ Matrix as_long_as_random(const Matrix& G, bool linear) {
 }
 
 Result<ClipResult> fit_from_start(Oracle& oracle, const ClipOptions& options) {
-  const auto first = start_options(options);
-  if (!first) return first.error();
-  const auto prepared = prepare(oracle, preparation(options));
-  if (!prepared) return prepared.error();
-  auto heads = fit_linear(oracle, *prepared, *first);
-  if (!heads) return heads.error();
+  const auto first = EIGENVEIL_TRY(start_options(options));
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation(options)));
+  auto heads = EIGENVEIL_TRY(fit_linear(oracle, prepared, first));
   ClipOptions rest = options;
-  rest.start = {as_long_as_random(heads->image_weights, options.training.linear),
-                as_long_as_random(heads->text_weights, options.training.linear)};
+  rest.start = {as_long_as_random(heads.image_weights, options.training.linear),
+                as_long_as_random(heads.text_weights, options.training.linear)};
   // Rows are centred from here on.
-  auto fit = fit_training(oracle, rest);
-  if (!fit) return fit.error();
-  fit->image_mean = std::move(heads->image_mean);
-  if (!has_classes(options)) fit->text_mean = std::move(heads->text_mean);
-  fit->rows = prepared->rows;
+  auto fit = EIGENVEIL_TRY(fit_training(oracle, rest));
+  fit.image_mean = std::move(heads.image_mean);
+  if (!has_classes(options)) fit.text_mean = std::move(heads.text_mean);
+  fit.rows = prepared.rows;
   return fit;
 }
 
 }  // namespace
 
 Result<Matrix> whitener(const Matrix& S, double noise, double floor) {
-  const auto pairs = top_eigenpairs(S, static_cast<std::size_t>(S.rows()));
-  if (!pairs) return pairs.error();
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, static_cast<std::size_t>(S.rows())));
   // Noise of deviation s alone has eigenvalues up to 2 s sqrt(d).
   const double edge = 2 * noise * std::sqrt(static_cast<double>(S.rows()));
-  const double least = std::max({floor * edge, 1e-9 * pairs->values.cwiseAbs().maxCoeff(), 1e-300});
-  const Vector roots = pairs->values.cwiseMax(least).cwiseSqrt().cwiseInverse();
-  return Matrix(pairs->vectors * roots.asDiagonal());
+  const double least = std::max({floor * edge, 1e-9 * pairs.values.cwiseAbs().maxCoeff(), 1e-300});
+  const Vector roots = pairs.values.cwiseMax(least).cwiseSqrt().cwiseInverse();
+  return Matrix(pairs.vectors * roots.asDiagonal());
 }
 
 Status check(const RowsShape& shape, const ClipOptions& options) {
@@ -254,10 +236,9 @@ Result<ClipResult> fit_clip(Oracle& oracle, const ClipOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   if (options.start_by) return fit_from_start(oracle, options);
   if (trains(options)) return fit_training(oracle, options);
-  const auto prepared = prepare(oracle, preparation(options));
-  if (!prepared) return prepared.error();
-  return options.method == ClipMethod::kPrompt ? fit_prompt(oracle, *prepared, options)
-                                               : fit_linear(oracle, *prepared, options);
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation(options)));
+  return options.method == ClipMethod::kPrompt ? fit_prompt(oracle, prepared, options)
+                                               : fit_linear(oracle, prepared, options);
 }
 
 }  // namespace eigenveil

@@ -32,12 +32,10 @@ Result<Matrix> descend(Oracle& oracle, const std::string& label, double rows, co
   const auto kept = std::max<std::size_t>(
       1, static_cast<std::size_t>(std::lround(options.average * static_cast<double>(options.sweeps))));
   for (std::size_t sweep = 0; sweep < options.sweeps; ++sweep) {
-    auto W = LinearMap::quantise(theta);
-    if (!W) return W.error();
-    const auto sum = oracle.ask(label, SoftmaxGradient{*std::move(W), options.clip});
-    if (!sum) return sum.error();
+    auto W = EIGENVEIL_TRY(LinearMap::quantise(theta));
+    const auto sum = EIGENVEIL_TRY(oracle.ask(label, SoftmaxGradient{std::move(W), options.clip}));
     // v <- beta v + g,  theta <- theta - eta v
-    velocity = options.momentum * velocity + sum->value() / rows * allowed;
+    velocity = options.momentum * velocity + sum.value() / rows * allowed;
     theta -= options.step * velocity;
     if (sweep + kept >= options.sweeps) total += theta;
   }

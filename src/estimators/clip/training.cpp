@@ -38,11 +38,10 @@ const char* label_of(const ClipOptions& options) {
 
 Result<CornerTexts> corner_texts(const ClipOptions& options) {
   if (options.captions.rows() == 0) return CornerTexts{};
-  auto side = simplex_of(options.captions, static_cast<std::size_t>(options.captions.rows()) - 1);
-  if (!side) return side.error();
-  Matrix corners = (options.captions.rowwise() - side->mean.transpose()) * side->weights.transpose();
+  auto side = EIGENVEIL_TRY(simplex_of(options.captions, static_cast<std::size_t>(options.captions.rows()) - 1));
+  Matrix corners = (options.captions.rowwise() - side.mean.transpose()) * side.weights.transpose();
   corners.rowwise().normalize();
-  return CornerTexts{std::move(corners), std::move(side->weights), std::move(side->mean)};
+  return CornerTexts{std::move(corners), std::move(side.weights), std::move(side.mean)};
 }
 
 Vector flat(const LinearHeads& heads) {
@@ -96,12 +95,11 @@ PrivacyPlan paper_plan_training(PrivacyPlan tight) {
 }
 
 Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options) {
-  const auto texts = corner_texts(options);
-  if (!texts) return texts.error();
-  const bool classed = texts->corners.rows() > 0;
+  const auto texts = EIGENVEIL_TRY(corner_texts(options));
+  const bool classed = texts.corners.rows() > 0;
   const std::size_t d1 = classed ? oracle.shape().columns : options.x_columns;
   const std::size_t d2 =
-      classed ? static_cast<std::size_t>(texts->corners.cols()) : oracle.shape().columns - options.x_columns;
+      classed ? static_cast<std::size_t>(texts.corners.cols()) : oracle.shape().columns - options.x_columns;
   LinearHeads heads = options.start.G1.size() > 0 ? options.start : starting_heads(options.dim, d1, d2);
   // pair: a sum over the batch, whose size is private, in units of what one pair can do to it at C = 1
   const double scale =
@@ -110,13 +108,12 @@ Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options) {
   Vector theta = flat(heads);
   DescentState state;
   for (std::size_t step = 0; step < options.training.steps; ++step) {
-    const auto gradient = oracle.ask_batch(label_of(options), *query_at(heads, options, *texts));
-    if (!gradient) return gradient.error();
-    descent.step(theta, state, scale * gradient->value().col(0));
+    const auto gradient = EIGENVEIL_TRY(oracle.ask_batch(label_of(options), *query_at(heads, options, texts)));
+    descent.step(theta, state, scale * gradient.value().col(0));
     heads = from_flat(theta, heads);
   }
-  Matrix text_weights = classed ? Matrix(heads.G2 * texts->weights) : heads.G2;
-  Vector text_mean = classed ? texts->mean : Vector(Vector::Zero(static_cast<Eigen::Index>(d2)));
+  Matrix text_weights = classed ? Matrix(heads.G2 * texts.weights) : heads.G2;
+  Vector text_mean = classed ? texts.mean : Vector(Vector::Zero(static_cast<Eigen::Index>(d2)));
   return ClipResult{std::move(heads.G1), Vector::Zero(static_cast<Eigen::Index>(d1)), std::move(text_weights),
                     std::move(text_mean), 0};
 }

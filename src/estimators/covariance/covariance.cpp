@@ -31,19 +31,16 @@ Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget)
 
 Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle) {
   if (program.method == PcaMethod::kSpiked) {
-    auto spiked = fit(pca_program(program), budget, oracle);
-    if (!spiked) return spiked.error();
-    return CovarianceFit{std::move(spiked->pca), *spiked->noise_variance, spiked->assumed};
+    auto spiked = EIGENVEIL_TRY(fit(pca_program(program), budget, oracle));
+    return CovarianceFit{std::move(spiked.pca), *spiked.noise_variance, spiked.assumed};
   }
-  auto released = release_covariance(oracle, program.preparation);
-  if (!released) return released.error();
+  auto released = EIGENVEIL_TRY(release_covariance(oracle, program.preparation));
   const std::size_t d = oracle.shape().columns;
-  auto pairs = top_eigenpairs(released->covariance, d);
-  if (!pairs) return pairs.error();
-  fix_signs(pairs->vectors);
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
+  fix_signs(pairs.vectors);
   // The nearest positive semidefinite matrix: negative eigenvalues become zero.
-  PcaResult pca{pairs->vectors, pairs->values.cwiseMax(0.0), released->prepared.mean, released->prepared.rows,
-                2 * released->noise * std::sqrt(static_cast<double>(d))};
+  PcaResult pca{pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows,
+                2 * released.noise * std::sqrt(static_cast<double>(d))};
   return CovarianceFit{std::move(pca), 0};
 }
 

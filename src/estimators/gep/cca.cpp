@@ -57,9 +57,8 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
 }
 
 Result<GepResult> solve_once(Oracle& oracle, const Preparation& prepared, const Views& d, const GepOptions& options) {
-  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
-  if (!gram) return gram.error();
-  return solve_pair(pair_of(gram->value() / prepared.rows, d, gram->deviation() / prepared.rows), options);
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  return solve_pair(pair_of(gram.value() / prepared.rows, d, gram.deviation() / prepared.rows), options);
 }
 
 // X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
@@ -91,11 +90,9 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
   const double ridge = options.ridge.value_or(0);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const Split parts = split(V, d, options.as_in_paper);
-    const auto X = Directions::quantise(parts.X);
-    if (!X) return X.error();
-    const auto answer = oracle.ask(cca_products_label(++round), Apply{*X});
-    if (!answer) return answer.error();
-    const Matrix P = answer->value() / prepared.rows;
+    const auto X = EIGENVEIL_TRY(Directions::quantise(parts.X));
+    const auto answer = EIGENVEIL_TRY(oracle.ask(cca_products_label(++round), Apply{X}));
+    const Matrix P = answer.value() / prepared.rows;
     const Eigen::Index k = V.cols();
     Products products{Matrix(V.rows(), k), Matrix(V.rows(), k)};
     // A V = (S_xy V_y; S_xy^T V_x),  B V = (S_xx V_x; S_yy V_y)
@@ -110,10 +107,9 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
   flow.literal = options.as_in_paper;
   if (flow.literal && !flow.step) flow.step = 0.1;  // as in the paper's experiments
   flow.first_view = d.x;
-  const auto flowed =
-      rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow);
-  if (!flowed) return flowed.error();
-  return GepResult{flowed->values, flowed->V, ridge, 0, {}};
+  const auto flowed = EIGENVEIL_TRY(
+      rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow));
+  return GepResult{flowed.values, flowed.V, ridge, 0, {}};
 }
 
 }  // namespace
@@ -152,14 +148,13 @@ PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta del
 
 Result<CcaResult> fit_cca(Oracle& oracle, const CcaOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  const auto prepared = prepare(oracle, options.gep.preparation);
-  if (!prepared) return prepared.error();
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.gep.preparation));
   const RowsShape shape = oracle.shape();
   const Views d = views_of(shape, options);
-  const auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, *prepared, d, options.gep)
-                                                           : solve_by_flow(oracle, *prepared, d, options.gep);
-  if (!solved) return solved.error();
-  return result_of(*solved, d, *prepared);
+  const auto solved =
+      EIGENVEIL_TRY(options.gep.noise == GepNoise::kOnce ? solve_once(oracle, prepared, d, options.gep)
+                                                         : solve_by_flow(oracle, prepared, d, options.gep));
+  return result_of(solved, d, prepared);
 }
 
 }  // namespace eigenveil

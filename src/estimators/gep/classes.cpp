@@ -57,14 +57,12 @@ Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) 
 }
 
 Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
-  const auto counted = oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes});
-  if (!counted) return counted.error();
-  const auto summed = oracle.ask(class_sums_label(options.problem), ClassSums{options.classes});
-  if (!summed) return summed.error();
-  double count_noise = counted->deviation();
-  double sum_noise = summed->deviation();
-  Vector counts = counted->value().col(0);
-  Matrix sums = summed->value();
+  const auto counted = EIGENVEIL_TRY(oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes}));
+  const auto summed = EIGENVEIL_TRY(oracle.ask(class_sums_label(options.problem), ClassSums{options.classes}));
+  double count_noise = counted.deviation();
+  double sum_noise = summed.deviation();
+  Vector counts = counted.value().col(0);
+  Matrix sums = summed.value();
   Classes result;
   if (options.merged && *options.merged < options.classes) {
     // Fine slices that noise alone would count as many rows of bring nothing but noise into their group.
@@ -116,13 +114,12 @@ Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
 }
 
 Result<GepResult> solve_once(Oracle& oracle, const Classes& classes, const ClassOptions& options) {
-  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
-  if (!gram) return gram.error();
-  const Eigen::Index d = gram->value().rows();
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  const Eigen::Index d = gram.value().rows();
   const Matrix I = Matrix::Identity(d, d);
   const Matrix A = classes.between(I);
-  const Matrix B = gram->value() / classes.rows - classes.around(options.problem, I);
-  const double sigma = gram->deviation() / classes.rows;
+  const Matrix B = gram.value() / classes.rows - classes.around(options.problem, I);
+  const double sigma = gram.deviation() / classes.rows;
   return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
                     options.gep);
 }
@@ -133,20 +130,17 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const Cl
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     // V = Q R: G V = (G Q) R
     const Matrix Q = orthonormal(V);
-    const auto X = Directions::quantise(Q);
-    if (!X) return X.error();
-    const auto answer = oracle.ask(class_product_label(++round), Apply{*X});
-    if (!answer) return answer.error();
-    Matrix BV = answer->value() / classes.rows * (Q.transpose() * V) - classes.around(options.problem, V) + ridge * V;
+    const auto X = EIGENVEIL_TRY(Directions::quantise(Q));
+    const auto answer = EIGENVEIL_TRY(oracle.ask(class_product_label(++round), Apply{X}));
+    Matrix BV = answer.value() / classes.rows * (Q.transpose() * V) - classes.around(options.problem, V) + ridge * V;
     return Products{classes.between(V), std::move(BV)};
   };
   FlowOptions flow{.rounds = options.gep.rounds, .step = options.gep.step, .sparsity = options.gep.sparsity};
   flow.literal = options.gep.as_in_paper;
   flow.semidefinite = true;
   const auto d = static_cast<std::size_t>(classes.mean.size());
-  const auto flowed = rayleigh_flow(multiply, random_start(d, options.gep.components), flow);
-  if (!flowed) return flowed.error();
-  return GepResult{flowed->values, flowed->V, ridge, 0, {}};
+  const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, random_start(d, options.gep.components), flow));
+  return GepResult{flowed.values, flowed.V, ridge, 0, {}};
 }
 
 }  // namespace
@@ -206,17 +200,14 @@ PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Del
 
 Result<ClassResult> fit_classes(Oracle& oracle, const ClassOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  const auto prepared = prepare(oracle, options.gep.preparation);
-  if (!prepared) return prepared.error();
-  const auto classes = ask_classes(oracle, options);
-  if (!classes) return classes.error();
-  auto solved = options.gep.noise == GepNoise::kOnce ? solve_once(oracle, *classes, options)
-                                                     : solve_by_flow(oracle, *classes, options);
-  if (!solved) return solved.error();
-  fix_signs(solved->vectors);
-  const Matrix means = (classes->means.colwise() + prepared->mean).transpose();
-  return ClassResult{*solved,        means,          classes->weights, classes->mean + prepared->mean,
-                     prepared->rows, classes->empty, classes->first};
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.gep.preparation));
+  const auto classes = EIGENVEIL_TRY(ask_classes(oracle, options));
+  auto solved = EIGENVEIL_TRY(options.gep.noise == GepNoise::kOnce ? solve_once(oracle, classes, options)
+                                                                   : solve_by_flow(oracle, classes, options));
+  fix_signs(solved.vectors);
+  const Matrix means = (classes.means.colwise() + prepared.mean).transpose();
+  return ClassResult{solved,        means,         classes.weights, classes.mean + prepared.mean,
+                     prepared.rows, classes.empty, classes.first};
 }
 
 }  // namespace eigenveil

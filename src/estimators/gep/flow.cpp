@@ -94,12 +94,11 @@ Result<FlowResult> literal_flow(const Multiply& multiply, Matrix V, const FlowOp
   double rho = 0;
   double b = 1;
   for (std::size_t round = 0; round < options.rounds; ++round) {
-    const auto products = multiply(V);
-    if (!products) return products.error();
-    const double a = V.col(0).dot(products->AV.col(0));
-    b = V.col(0).dot(products->BV.col(0));
+    const auto products = EIGENVEIL_TRY(multiply(V));
+    const double a = V.col(0).dot(products.AV.col(0));
+    b = V.col(0).dot(products.BV.col(0));
     rho = a / b;
-    const Matrix step = products->AV / rho - products->BV;
+    const Matrix step = products.AV / rho - products.BV;
     if (!step.allFinite()) continue;
     V += options.step.value_or(1.0) * step;
     normalise(V);
@@ -162,9 +161,8 @@ Result<FlowResult> rayleigh_flow(const Multiply& multiply, Matrix V, const FlowO
   std::size_t round = 0;
   while (round < options.rounds) {
     ++round;
-    auto products = multiply(V);
-    if (!products) return products.error();
-    Block block{V, std::move(products->AV), std::move(products->BV), {}};
+    auto products = EIGENVEIL_TRY(multiply(V));
+    Block block{V, std::move(products.AV), std::move(products.BV), {}};
     if (options.first_view)
       solve_small_views(block, *options.first_view, options.least_b);
     else

@@ -16,12 +16,10 @@ std::string pair_matrix_label(char which) { return fmt::format("matrix {}", whic
 std::string pair_product_label(char which, std::size_t round) { return fmt::format("product {} {}", which, round); }
 
 Result<GepResult> solve_once(PairOracle& oracle, const GepOptions& options) {
-  const auto A = oracle.ask(pair_matrix_label('a'), Which::kA);
-  if (!A) return A.error();
-  const auto B = oracle.ask(pair_matrix_label('b'), Which::kB);
-  if (!B) return B.error();
-  const double edge = 2 * A->deviation() * std::sqrt(static_cast<double>(oracle.columns()));
-  return solve_pair({A->value(), B->value(), A->deviation(), B->deviation(), edge}, options);
+  const auto A = EIGENVEIL_TRY(oracle.ask(pair_matrix_label('a'), Which::kA));
+  const auto B = EIGENVEIL_TRY(oracle.ask(pair_matrix_label('b'), Which::kB));
+  const double edge = 2 * A.deviation() * std::sqrt(static_cast<double>(oracle.columns()));
+  return solve_pair({A.value(), B.value(), A.deviation(), B.deviation(), edge}, options);
 }
 
 Result<GepResult> solve_by_flow(PairOracle& oracle, const GepOptions& options) {
@@ -30,17 +28,14 @@ Result<GepResult> solve_by_flow(PairOracle& oracle, const GepOptions& options) {
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const Matrix Q = orthonormal(V);
     const Matrix R = Q.transpose() * V;
-    const auto AQ = oracle.ask_product(pair_product_label('a', ++round), Which::kA, Q);
-    if (!AQ) return AQ.error();
-    const auto BQ = oracle.ask_product(pair_product_label('b', round), Which::kB, Q);
-    if (!BQ) return BQ.error();
-    return Products{AQ->value() * R, BQ->value() * R + ridge * V};
+    const auto AQ = EIGENVEIL_TRY(oracle.ask_product(pair_product_label('a', ++round), Which::kA, Q));
+    const auto BQ = EIGENVEIL_TRY(oracle.ask_product(pair_product_label('b', round), Which::kB, Q));
+    return Products{AQ.value() * R, BQ.value() * R + ridge * V};
   };
   FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
   flow.literal = options.as_in_paper;
-  const auto flowed = rayleigh_flow(multiply, random_start(oracle.columns(), options.components), flow);
-  if (!flowed) return flowed.error();
-  return GepResult{flowed->values, flowed->V, ridge, 0, {}};
+  const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, random_start(oracle.columns(), options.components), flow));
+  return GepResult{flowed.values, flowed.V, ridge, 0, {}};
 }
 
 }  // namespace
@@ -75,9 +70,9 @@ PrivacyPlan paper_plan_pair(Adjacency adjacency, const GepOptions& options, Epsi
 
 Result<GepResult> fit_pair(PairOracle& oracle, const GepOptions& options) {
   EIGENVEIL_TRY(check(options, oracle.columns()));
-  auto solved = options.noise == GepNoise::kOnce ? solve_once(oracle, options) : solve_by_flow(oracle, options);
-  if (!solved) return solved.error();
-  fix_signs(solved->vectors);
+  auto solved =
+      EIGENVEIL_TRY(options.noise == GepNoise::kOnce ? solve_once(oracle, options) : solve_by_flow(oracle, options));
+  fix_signs(solved.vectors);
   return solved;
 }
 

@@ -78,14 +78,12 @@ PairOracle::~PairOracle() {
 }
 
 Result<Answer> PairOracle::release(const std::string& label, PrivateSum sum) {
-  const auto mu = meter_.gaussian(label);
-  if (!mu) return mu.error();
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
   if (!answering_) EIGENVEIL_TRY(reservation_->begin_answering());
   answering_ = true;
-  const double deviation = deviation_of(sum, *mu);
-  auto released = GaussianMechanism::release(std::move(sum), *mu, random_);
-  if (!released) return released.error();
-  return Answer(*std::move(released), deviation);
+  const double deviation = deviation_of(sum, mu);
+  auto released = EIGENVEIL_TRY(GaussianMechanism::release(std::move(sum), mu, random_));
+  return Answer(std::move(released), deviation);
 }
 
 Result<Answer> PairOracle::ask(const std::string& label, Which which) {
@@ -97,17 +95,16 @@ Result<Answer> PairOracle::ask(const std::string& label, Which which) {
 }
 
 Result<Answer> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V) {
-  const auto X = Directions::quantise(V);
-  if (!X) return X.error();
-  if (X->rows() != d_) return internal_error("directions must fit the matrix");
+  const auto X = EIGENVEIL_TRY(Directions::quantise(V));
+  if (X.rows() != d_) return internal_error("directions must fit the matrix");
   const Lattice& from = lattice(which);
   const auto k = static_cast<std::size_t>(V.cols());
-  const double moved = from.sensitivity * X->norm_factor() + std::sqrt(static_cast<double>(d_ * k));
+  const double moved = from.sensitivity * X.norm_factor() + std::sqrt(static_cast<double>(d_ * k));
   PrivateSum sum{PrivateSum::Layout::kPlain,    d_,        k,
                  Sensitivity(moved * kUpwards), from.unit, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {
-      const auto x = static_cast<Int128>(X->scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
+      const auto x = static_cast<Int128>(X.scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
       for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
     }
   // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.

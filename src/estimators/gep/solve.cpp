@@ -48,17 +48,16 @@ Ridged shrink(const Matrix& B, double sigma) {
 
 Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> given) {
   Ridged result = shrink(B, sigma);
-  const auto extremes = extreme_eigenvalues(result.B);
-  if (!extremes) return extremes.error();
+  const auto extremes = EIGENVEIL_TRY(extreme_eigenvalues(result.B));
   // Without noise B must still be invertible.
-  const double least = std::max({result.edge, 1e-10 * std::max(extremes->largest, -extremes->smallest), 1e-300});
-  result.smallest = extremes->smallest;
-  result.ridge = given.value_or(std::max(0.0, least - extremes->smallest));
-  if (given && !(extremes->smallest + *given > 0))
+  const double least = std::max({result.edge, 1e-10 * std::max(extremes.largest, -extremes.smallest), 1e-300});
+  result.smallest = extremes.smallest;
+  result.ridge = given.value_or(std::max(0.0, least - extremes.smallest));
+  if (given && !(extremes.smallest + *given > 0))
     return usage_error(
         fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
                     "than {:.3g}, or leave --ridge away",
-                    *given, extremes->smallest, -extremes->smallest));
+                    *given, extremes.smallest, -extremes.smallest));
   result.B.diagonal().array() += result.ridge;
   return result;
 }
@@ -103,15 +102,13 @@ Result<Matrix> start_of(const NoisyPair& pair, const Matrix& B, const GepOptions
   if (options.start == GepStart::kRandom)
     return random_start(static_cast<std::size_t>(pair.A.rows()), options.components);
   if (options.start == GepStart::kAdmm) return admm_start(pair.A, B, pair.sigma_a, options.components);
-  const auto dense = top_generalized_eigenpairs(pair.A, B, options.components);
-  if (!dense) return dense.error();
-  return Matrix(dense->vectors.colwise().normalized());
+  const auto dense = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A, B, options.components));
+  return Matrix(dense.vectors.colwise().normalized());
 }
 
 Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const GepOptions& options) {
   const std::size_t s = *options.sparsity;
-  const auto start = start_of(pair, whole.B, options);
-  if (!start) return start.error();
+  const auto start = EIGENVEIL_TRY(start_of(pair, whole.B, options));
   // Sparse vectors meet the noise of s columns, not of all of them: a smaller ridge will do from here on.
   const double few = whole.kept * 2 * pair.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
   Matrix B = whole.B;
@@ -128,23 +125,20 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
   flow.least_b = few;
   flow.average = false;
   flow.tolerance = 1e-10;
-  Matrix first = *start;
+  Matrix first = start;
   if (options.start == GepStart::kAuto) first = largest_rows(first, s);
-  const auto flowed = rayleigh_flow(multiply, first, flow);
-  if (!flowed) return flowed.error();
+  const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, first, flow));
 
-  const auto support = support_of(flowed->V);
+  const auto support = support_of(flowed.V);
   if (support.size() < options.components) return internal_error("the truncated flow kept too few columns");
-  const auto ridged = add_ridge(pair.B(support, support), pair.sigma_b, options.ridge);
-  if (!ridged) return ridged.error();
-  auto pairs = top_generalized_eigenpairs(pair.A(support, support), ridged->B, options.components);
-  if (!pairs) return pairs.error();
-  Matrix vectors = Matrix::Zero(pair.A.rows(), pairs->vectors.cols());
-  vectors(support, Eigen::all) = pairs->vectors;
+  const auto ridged = EIGENVEIL_TRY(add_ridge(pair.B(support, support), pair.sigma_b, options.ridge));
+  auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A(support, support), ridged.B, options.components));
+  Matrix vectors = Matrix::Zero(pair.A.rows(), pairs.vectors.cols());
+  vectors(support, Eigen::all) = pairs.vectors;
   const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(pair.A.rows()));
-  const double spread = ridged->B.diagonal().cwiseInverse().mean();
-  return GepResult{pairs->values, vectors, ridged->ridge, pair.edge_a * share * spread,
-                   notes_of(*ridged, options.ridge.has_value())};
+  const double spread = ridged.B.diagonal().cwiseInverse().mean();
+  return GepResult{pairs.values, vectors, ridged.ridge, pair.edge_a * share * spread,
+                   notes_of(ridged, options.ridge.has_value())};
 }
 
 }  // namespace
@@ -159,11 +153,9 @@ Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std:
   FantopeOptions options{.components = components};
   options.penalty = sigma_a * std::sqrt(2 * std::log(static_cast<double>(A.rows()) + 1));
   options.most_rounds = 5000;
-  const auto relaxed = solve_fantope(A, B, options);
-  if (!relaxed) return relaxed.error();
-  const auto leading = top_eigenpairs(relaxed->P, components);
-  if (!leading) return leading.error();
-  return leading->vectors;
+  const auto relaxed = EIGENVEIL_TRY(solve_fantope(A, B, options));
+  const auto leading = EIGENVEIL_TRY(top_eigenpairs(relaxed.P, components));
+  return leading.vectors;
 }
 
 Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options) {
@@ -173,15 +165,13 @@ Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options) {
     return bad_input(fmt::format("--components is {} but there are {} columns", options.components, d));
   if (options.sparsity && *options.sparsity > d)
     return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.sparsity, d));
-  const auto ridged = add_ridge(pair.B, pair.sigma_b, options.ridge);
-  if (!ridged) return ridged.error();
-  if (options.sparsity && *options.sparsity < d) return solve_sparse(pair, *ridged, options);
-  const auto pairs = top_generalized_eigenpairs(pair.A, ridged->B, options.components);
-  if (!pairs) return pairs.error();
+  const auto ridged = EIGENVEIL_TRY(add_ridge(pair.B, pair.sigma_b, options.ridge));
+  if (options.sparsity && *options.sparsity < d) return solve_sparse(pair, ridged, options);
+  const auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A, ridged.B, options.components));
   // In a basis where B = I the noise of A is multiplied by about the mean of 1 / B's entries on the diagonal.
-  const double spread = ridged->B.diagonal().cwiseInverse().mean();
-  return GepResult{pairs->values, pairs->vectors, ridged->ridge, pair.edge_a * spread,
-                   notes_of(*ridged, options.ridge.has_value())};
+  const double spread = ridged.B.diagonal().cwiseInverse().mean();
+  return GepResult{pairs.values, pairs.vectors, ridged.ridge, pair.edge_a * spread,
+                   notes_of(ridged, options.ridge.has_value())};
 }
 
 }  // namespace eigenveil

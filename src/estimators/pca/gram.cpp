@@ -13,9 +13,8 @@ Result<EigenPairs> sparse_eigenpairs(const Matrix& S, Matrix Q, std::size_t spar
   constexpr int kRounds = 60;
   Q = truncate_rows(Q, sparsity);
   for (int round = 0; round < kRounds; ++round) Q = truncate_rows(orthonormal(S * Q), sparsity);
-  auto pairs = top_eigenpairs(Q.transpose() * S * Q, static_cast<std::size_t>(Q.cols()));
-  if (!pairs) return pairs.error();
-  return EigenPairs{pairs->values, Q * pairs->vectors};
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(Q.transpose() * S * Q, static_cast<std::size_t>(Q.cols())));
+  return EigenPairs{pairs.values, Q * pairs.vectors};
 }
 
 }  // namespace
@@ -27,27 +26,24 @@ PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
 }
 
 Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation) {
-  auto prepared = prepare(oracle, preparation);
-  if (!prepared) return prepared.error();
-  const auto gram = oracle.ask(kCovarianceLabel, Gram{});
-  if (!gram) return gram.error();
-  const double noise = gram->deviation() / prepared->rows;
-  return ReleasedCovariance{gram->value() / prepared->rows, *std::move(prepared), noise};
+  auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation));
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  const double noise = gram.deviation() / prepared.rows;
+  return ReleasedCovariance{gram.value() / prepared.rows, std::move(prepared), noise};
 }
 
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options));
-  const auto released = release_covariance(oracle, options.preparation);
-  if (!released) return released.error();
-  auto pairs = top_eigenpairs(released->covariance, options.components);
+  const auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
+  auto pairs = top_eigenpairs(released.covariance, options.components);
   if (!pairs) return pairs.error();
-  if (options.sparsity) pairs = sparse_eigenpairs(released->covariance, pairs->vectors, *options.sparsity);
+  if (options.sparsity) pairs = sparse_eigenpairs(released.covariance, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
   // A symmetric noise matrix with entries of deviation sigma has its spectrum within 2 sigma sqrt(d) (Wigner).
-  return PcaResult{pairs->vectors, pairs->values, released->prepared.mean, released->prepared.rows,
-                   2 * released->noise * std::sqrt(static_cast<double>(shape.columns))};
+  return PcaResult{pairs->vectors, pairs->values, released.prepared.mean, released.prepared.rows,
+                   2 * released.noise * std::sqrt(static_cast<double>(shape.columns))};
 }
 
 }  // namespace eigenveil

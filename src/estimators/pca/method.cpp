@@ -108,14 +108,12 @@ Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget) {
 
 Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle) {
   if (program.method == PcaMethod::kSpiked) {
-    auto spiked = fit_spiked(oracle, program.options.preparation, program.spiked);
-    if (!spiked) return spiked.error();
-    return PcaFit{std::move(spiked->pca), spiked->noise_variance, spiked->assumed};
+    auto spiked = EIGENVEIL_TRY(fit_spiked(oracle, program.options.preparation, program.spiked));
+    return PcaFit{std::move(spiked.pca), spiked.noise_variance, spiked.assumed};
   }
-  auto pca = iterates(program) ? fit_power(oracle, program.options, power_options(program, budget))
-                               : fit_gram(oracle, program.options);
-  if (!pca) return pca.error();
-  return PcaFit{*std::move(pca), {}};
+  auto pca = EIGENVEIL_TRY(iterates(program) ? fit_power(oracle, program.options, power_options(program, budget))
+                                             : fit_gram(oracle, program.options));
+  return PcaFit{std::move(pca), {}};
 }
 
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads) {

@@ -49,9 +49,8 @@ Result<PrivateSum> SpikedProjector::value(PrivateSum gram, const Lattice& lattic
   const Int128* entry = gram.values.data();
   for (Eigen::Index j = 0; j < d; ++j)
     for (Eigen::Index i = j; i < d; ++i) G(i, j) = G(j, i) = std::ldexp(static_cast<double>(*entry++), -40);
-  const auto top = top_eigenpairs(G, rank_);
-  if (!top) return top.error();
-  const Matrix P = top->vectors * top->vectors.transpose();
+  const auto top = EIGENVEIL_TRY(top_eigenpairs(G, rank_));
+  const Matrix P = top.vectors * top.vectors.transpose();
   return PrivateSum{PrivateSum::Layout::kSymmetric, gram.rows, gram.rows, assumed(lattice), kProjectorUnit, packed(P)};
 }
 

@@ -42,10 +42,9 @@ Result<Answer> ask_filtered(Oracle& oracle, std::size_t round, const Directions&
   const FilteredApply query{X, threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio),
                             drop ? FilterMode::kDrop : FilterMode::kShrink};
   const double above = power.rows_above.value_or((drop ? power.share_above / 20 : power.share_above) * rows);
-  auto answer = oracle.ask_filtered(power_search_label(round), power_product_label(round), query,
-                                    static_cast<std::int64_t>(above));
-  if (!answer) return answer.error();
-  return std::move(answer->product);
+  auto answer = EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query,
+                                                  static_cast<std::int64_t>(above)));
+  return std::move(answer.product);
 }
 
 // s (d / s)^(1 - t / (T - 1)): a start that knows nothing must not decide about columns in its first rounds.
@@ -85,21 +84,18 @@ PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const Pow
 Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
-  const auto prepared = prepare(oracle, options.preparation);
-  if (!prepared) return prepared.error();
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
 
   Matrix Q = start(shape.columns, options.components);
   Matrix product;
   double sigma = 0;
   for (std::size_t round = 0; round < power.rounds; ++round) {
-    const auto X = Directions::quantise(Q);
-    if (!X) return X.error();
+    const auto X = EIGENVEIL_TRY(Directions::quantise(Q));
     const bool filtered = power.filter != RowFilter::kOff;
-    const auto answer = filtered ? ask_filtered(oracle, round, *X, prepared->rows, power)
-                                 : oracle.ask(power_product_label(round), Apply{*X});
-    if (!answer) return answer.error();
-    sigma = answer->deviation();
-    product = answer->value() / prepared->rows;
+    const auto answer = EIGENVEIL_TRY(filtered ? ask_filtered(oracle, round, X, prepared.rows, power)
+                                               : oracle.ask(power_product_label(round), Apply{X}));
+    sigma = answer.deviation();
+    product = answer.value() / prepared.rows;
     // Q <- qr(truncate(qr(G Q)))
     Q = orthonormal(product);
     if (options.sparsity) Q = truncate_rows(Q, kept_rows(shape.columns, *options.sparsity, round, power));
@@ -110,8 +106,8 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   Matrix components = Q * svd.matrixU();
   fix_signs(components);
   const double spread = std::sqrt(static_cast<double>(options.sparsity.value_or(shape.columns)));
-  return PcaResult{components, svd.singularValues(), prepared->mean, prepared->rows,
-                   sigma / prepared->rows * (spread + std::sqrt(static_cast<double>(options.components)))};
+  return PcaResult{components, svd.singularValues(), prepared.mean, prepared.rows,
+                   sigma / prepared.rows * (spread + std::sqrt(static_cast<double>(options.components)))};
 }
 
 }  // namespace eigenveil

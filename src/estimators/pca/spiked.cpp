@@ -60,16 +60,14 @@ Result<PcaResult> find_subspace(Oracle& oracle, const PreparationOptions& prepar
   if (options.subspace == Subspace::kAdaptivePower)
     return fit_power(oracle, {*options.rank, preparation, {}}, options.power);
   if (options.rank) return fit_gram(oracle, {*options.rank, preparation, {}});
-  const auto released = release_covariance(oracle, preparation);
-  if (!released) return released.error();
+  const auto released = EIGENVEIL_TRY(release_covariance(oracle, preparation));
   const std::size_t d = oracle.shape().columns;
-  const auto all = top_eigenpairs(released->covariance, d);
-  if (!all) return all.error();
+  const auto all = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
   const std::size_t r =
-      std::clamp<std::size_t>(rank_above_noise(all->values, released->noise, released->prepared.rows), 1, d - 1);
+      std::clamp<std::size_t>(rank_above_noise(all.values, released.noise, released.prepared.rows), 1, d - 1);
   const auto top = static_cast<Eigen::Index>(r);
-  return PcaResult{all->vectors.leftCols(top), all->values.head(top), released->prepared.mean, released->prepared.rows,
-                   2 * released->noise * std::sqrt(static_cast<double>(d))};
+  return PcaResult{all.vectors.leftCols(top), all.values.head(top), released.prepared.mean, released.prepared.rows,
+                   2 * released.noise * std::sqrt(static_cast<double>(d))};
 }
 
 // sum t t^T / n over t = U^T u, shortened to a radius that few rows exceed
@@ -78,59 +76,49 @@ Result<Matrix> projected_block(Oracle& oracle, const Directions& U, double rows)
   std::vector<double> grid;
   for (int i = 60; i >= 0; --i) grid.push_back(B * std::exp2(-i / 4.0));
   // The search itself errs by some 2 / epsilon rows; beyond that a thousandth of the rows may be shortened.
-  const auto epsilon = planned_epsilon(oracle.plan(), kRadiusLabel);
-  if (!epsilon) return epsilon.error();
-  const auto above = static_cast<std::int64_t>(8 / *epsilon + 0.001 * rows);
-  const auto found = oracle.first_at_most(kRadiusLabel, NormExceedance{grid, U}, above);
-  if (!found) return found.error();
-  const auto gram = oracle.ask(kBlockLabel, ProjectedGram{U, grid[**found]});
-  if (!gram) return gram.error();
-  return Matrix(gram->value() / rows);
+  const auto epsilon = EIGENVEIL_TRY(planned_epsilon(oracle.plan(), kRadiusLabel));
+  const auto above = static_cast<std::int64_t>(8 / epsilon + 0.001 * rows);
+  const auto found = EIGENVEIL_TRY(oracle.first_at_most(kRadiusLabel, NormExceedance{grid, U}, above));
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kBlockLabel, ProjectedGram{U, grid[*found]}));
+  return Matrix(gram.value() / rows);
 }
 
 // U <- U W and the eigenvalues of the block W diag(l) W^T; sigma^2 from the trace, or as given
 Result<SpikedResult> assemble(PcaResult pca, const Matrix& block, std::optional<double> sigma2,
                               std::optional<double> trace) {
-  const auto pairs = top_eigenpairs(block, static_cast<std::size_t>(block.cols()));
-  if (!pairs) return pairs.error();
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(block, static_cast<std::size_t>(block.cols())));
   const auto p = static_cast<double>(pca.components.rows());
   const auto r = static_cast<double>(pca.components.cols());
-  const double variance = sigma2 ? *sigma2 : std::max(0.0, (*trace - pairs->values.sum()) / (p - r));
-  pca.components = pca.components * pairs->vectors;
+  const double variance = sigma2 ? *sigma2 : std::max(0.0, (*trace - pairs.values.sum()) / (p - r));
+  pca.components = pca.components * pairs.vectors;
   fix_signs(pca.components);
-  pca.eigenvalues = pairs->values.cwiseMax(variance);
+  pca.eigenvalues = pairs.values.cwiseMax(variance);
   return SpikedResult{std::move(pca), variance};
 }
 
 Result<SpikedResult> fit_strict(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
-  auto subspace = find_subspace(oracle, preparation, options);
-  if (!subspace) return subspace.error();
-  const auto U = Directions::quantise(subspace->components);
-  if (!U) return U.error();
-  const double rows = subspace->rows;
-  const auto block = projected_block(oracle, *U, rows);
-  if (!block) return block.error();
+  auto subspace = EIGENVEIL_TRY(find_subspace(oracle, preparation, options));
+  const auto U = EIGENVEIL_TRY(Directions::quantise(subspace.components));
+  const double rows = subspace.rows;
+  const auto block = EIGENVEIL_TRY(projected_block(oracle, U, rows));
   std::optional<double> trace;
   if (!options.noise_variance) {
-    const auto squares = oracle.ask(kTraceLabel, SquaredNorms{});
-    if (!squares) return squares.error();
-    trace = squares->value()(0, 0) / rows;
+    const auto squares = EIGENVEIL_TRY(oracle.ask(kTraceLabel, SquaredNorms{}));
+    trace = squares.value()(0, 0) / rows;
   }
-  return assemble(*std::move(subspace), *block, options.noise_variance, trace);
+  return assemble(std::move(subspace), block, options.noise_variance, trace);
 }
 
 // The model that the rows are assumed to be drawn from, as a noisy look at their covariance shows it.
 Result<SpikedModel> pilot_model(Oracle& oracle, std::size_t r, double rows) {
-  const auto gram = oracle.ask(kPilotLabel, Gram{});
-  if (!gram) return gram.error();
-  const Matrix covariance = gram->value() / rows;
-  const auto top = top_eigenpairs(covariance, r);
-  if (!top) return top.error();
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kPilotLabel, Gram{}));
+  const Matrix covariance = gram.value() / rows;
+  const auto top = EIGENVEIL_TRY(top_eigenpairs(covariance, r));
   const auto d = static_cast<double>(covariance.cols());
-  const double sigma2 = std::max(1e-12, (covariance.trace() - top->values.sum()) / (d - static_cast<double>(r)));
+  const double sigma2 = std::max(1e-12, (covariance.trace() - top.values.sum()) / (d - static_cast<double>(r)));
   // A spike that the pilot cannot tell from its own noise is taken to be as small as that noise.
-  const double edge = 2 * gram->deviation() / rows * std::sqrt(d);
-  const Vector spikes = (top->values.array() - sigma2).max(std::max(edge, 1e-12));
+  const double edge = 2 * gram.deviation() / rows * std::sqrt(d);
+  const Vector spikes = (top.values.array() - sigma2).max(std::max(edge, 1e-12));
   return SpikedModel{static_cast<std::size_t>(rows), static_cast<std::size_t>(covariance.cols()), spikes, sigma2};
 }
 
@@ -139,10 +127,9 @@ Result<SpikedModel> assumed_model(Oracle& oracle, double rows, const SpikedOptio
   SpikedModel model{static_cast<std::size_t>(rows), oracle.shape().columns,
                     Vector::Constant(r, options.spike.value_or(0)), options.noise_variance.value_or(0)};
   if (!needs_pilot(options)) return model;
-  const auto pilot = pilot_model(oracle, *options.rank, rows);
-  if (!pilot) return pilot.error();
-  if (!options.spike) model.spikes = pilot->spikes;
-  if (!options.noise_variance) model.noise_variance = pilot->noise_variance;
+  const auto pilot = EIGENVEIL_TRY(pilot_model(oracle, *options.rank, rows));
+  if (!options.spike) model.spikes = pilot.spikes;
+  if (!options.noise_variance) model.noise_variance = pilot.noise_variance;
   return model;
 }
 
@@ -155,31 +142,24 @@ RowSensitivity on_lattice(const RowSensitivity& bound, const RowsShape& shape, s
 }
 
 Result<SpikedResult> fit_model(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
-  const auto prepared = prepare(oracle, preparation);
-  if (!prepared) return prepared.error();
-  const double n = prepared->rows;
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation));
+  const double n = prepared.rows;
   const std::size_t r = *options.rank;
-  const auto model = assumed_model(oracle, n, options);
-  if (!model) return model.error();
-  auto assumed = assumed_sensitivity(*model);
-  if (!assumed) return assumed.error();
-  assumed->bound = on_lattice(assumed->bound, oracle.shape(), r);
+  const auto model = EIGENVEIL_TRY(assumed_model(oracle, n, options));
+  auto assumed = EIGENVEIL_TRY(assumed_sensitivity(model));
+  assumed.bound = on_lattice(assumed.bound, oracle.shape(), r);
 
-  const auto projector = oracle.ask_model(kProjectorLabel, SpikedProjector(r, assumed->bound.projector));
-  if (!projector) return projector.error();
-  const auto top = top_eigenpairs(projector->value(), r);
-  if (!top) return top.error();
-  const auto U = Directions::quantise(top->vectors);
-  if (!U) return U.error();
+  const auto projector = EIGENVEIL_TRY(oracle.ask_model(kProjectorLabel, SpikedProjector(r, assumed.bound.projector)));
+  const auto top = EIGENVEIL_TRY(top_eigenpairs(projector.value(), r));
+  const auto U = EIGENVEIL_TRY(Directions::quantise(top.vectors));
   // ||U^T D U||_F <= ||U||^2 ||D||_F
-  const double moved = assumed->bound.sum * U->norm_factor() * U->norm_factor();
-  const auto block = oracle.ask_model(kBlockLabel, SpikedBlock(*U, moved));
-  if (!block) return block.error();
+  const double moved = assumed.bound.sum * U.norm_factor() * U.norm_factor();
+  const auto block = EIGENVEIL_TRY(oracle.ask_model(kBlockLabel, SpikedBlock(U, moved)));
   // What the noise alone adds to an eigenvalue of the r x r block
-  const double edge = 2 * block->deviation() / n * std::sqrt(static_cast<double>(r));
+  const double edge = 2 * block.deviation() / n * std::sqrt(static_cast<double>(r));
   auto result =
-      assemble({top->vectors, top->values, prepared->mean, n, edge}, block->value() / n, model->noise_variance, {});
-  if (result) result->assumed = *assumed;
+      assemble({top.vectors, top.values, prepared.mean, n, edge}, block.value() / n, model.noise_variance, {});
+  if (result) result->assumed = assumed;
   return result;
 }
 
