@@ -12,16 +12,14 @@ struct CcaFlags {
   std::vector<std::string> y_columns;
 };
 
+Result<Study> study_from(const CcaFlags& flags) {
+  return study(
+      CcaJob{EIGENVEIL_TRY(flags.fit.job()), EIGENVEIL_TRY(flags.fit.gep.choices()), flags.x_columns, flags.y_columns});
+}
+
 int run(const CcaFlags& flags) {
-  auto fit = flags.fit.job();
-  if (!fit) return fail(fit.error());
-  const CcaJob job{*std::move(fit), flags.x_columns, flags.y_columns};
-  auto outcome = [&] {
-    Terminal terminal(flags.fit.output.quiet);
-    return run_cca(job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+  const auto outcome = released(study_from(flags), flags.fit.output);
+  return outcome ? show_fit(*outcome, flags.fit.output) : fail(outcome.error());
 }
 
 }  // namespace

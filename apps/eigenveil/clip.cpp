@@ -87,10 +87,13 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
     if (failure != std::errc() || stop != end)
       return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", flags.delta));
   }
-  const auto privacy = EIGENVEIL_TRY(spending.options());
-  const auto run = EIGENVEIL_TRY(flags.run.options());
-  const auto encoders = EIGENVEIL_TRY(clip_encoders(flags));
-  ClipJob job{.pairs = flags.pairs.files, .encoders = encoders, .privacy = privacy, .run = run};
+  ClipJob job{.fit = {.rows = {},
+                      .privacy = EIGENVEIL_TRY(spending.options()),
+                      .run = EIGENVEIL_TRY(flags.run.options()),
+                      .out = flags.output.out,
+                      .report = flags.output.report},
+              .pairs = flags.pairs.files,
+              .encoders = EIGENVEIL_TRY(clip_encoders(flags))};
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
@@ -99,13 +102,11 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   if (!flags.objective.empty()) job.objective = flags.objective;
   job.dim = flags.dim;
   job.temperature = flags.temperature;
-  job.auto_delta = auto_delta;
-  job.out = flags.output.out;
-  job.report = flags.output.report;
+  job.fit.privacy.auto_delta = auto_delta;
   return job;
 }
 
-int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags& output) {
+int show_clip(const Release& outcome, const OutputFlags& output) {
   const auto& manifest = outcome.model.manifest;
   if (output.diagnostics)
     complain("diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
@@ -113,11 +114,11 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
   for (const std::string& note : outcome.notes)
     if (output.diagnostics) complain("diagnostics (not private: do not share): {}\n", note);
   if (output.json) {
-    nlohmann::json object = {{"model", job.out}};
+    nlohmann::json object = {{"model", output.out}};
     for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
                             "warnings", "rows", "noisy_rows", "events", "options", "classes"})
       if (manifest.contains(key)) object[key] = manifest[key];
-    if (!job.report.empty()) object["report"] = job.report;
+    if (!output.report.empty()) object["report"] = output.report;
     say_json(object);
     return 0;
   }
@@ -126,19 +127,16 @@ int show_clip(const ClipOutcome& outcome, const ClipJob& job, const OutputFlags&
        manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
        manifest["guarantee"].get<std::string>());
   for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
-  tell("Model:  {}\n", job.out);
-  if (!job.report.empty()) tell("Report: {}\n", job.report);
+  tell("Model:  {}\n", output.out);
+  if (!output.report.empty()) tell("Report: {}\n", output.report);
   return 0;
 }
 
+Result<Study> study_from(const ClipFitFlags& flags) { return study(EIGENVEIL_TRY(clip_job(flags))); }
+
 int run_clip_fit(const ClipFitFlags& flags) {
-  const auto job = clip_job(flags);
-  if (!job) return fail(job.error());
-  const auto outcome = [&] {
-    Terminal terminal(flags.output.quiet);
-    return run_clip(*job, terminal);
-  }();
-  return outcome ? show_clip(*outcome, *job, flags.output) : fail(outcome.error());
+  const auto outcome = released(study_from(flags), flags.output);
+  return outcome ? show_clip(*outcome, flags.output) : fail(outcome.error());
 }
 
 void add_training_flags(CLI::App& app, ClipFitFlags& flags) {

@@ -17,34 +17,21 @@ struct CovarianceFlags {
   RunFlags run;
 };
 
-Result<CovarianceJob> job_from(const CovarianceFlags& flags) {
-  auto fit = EIGENVEIL_TRY(fit_options(flags.rows, flags.privacy, flags.run, flags.output));
-  auto spiked = EIGENVEIL_TRY(flags.spiked.options());
-  CovarianceJob job{.rows = std::move(fit.rows),
-                    .privacy = fit.privacy,
-                    .run = fit.run,
-                    .spiked = spiked,
+Result<Study> study_from(const CovarianceFlags& flags) {
+  CovarianceJob job{.fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output)),
+                    .spiked = EIGENVEIL_TRY(flags.spiked.options()),
                     .dense = flags.dense,
-                    .guess = flags.guess.options(),
-                    .out = flags.output.out,
-                    .report = flags.output.report,
-                    .report_options = fit.report};
+                    .guess = flags.guess.options()};
   if (flags.method == "auto")
     job.method.reset();
   else
     job.method = flags.method == "spiked" ? PcaMethod::kSpiked : PcaMethod::kGram;
-  return job;
+  return study(std::move(job));
 }
 
 int run(const CovarianceFlags& flags) {
-  const auto job = job_from(flags);
-  if (!job) return fail(job.error());
-  auto outcome = [&] {
-    Terminal terminal(flags.output.quiet);
-    return run_covariance(*job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_outcome(*outcome, flags.output);
+  const auto outcome = released(study_from(flags), flags.output);
+  return outcome ? show_outcome(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -19,33 +19,29 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   std::filesystem::create_directories(folder, failure);
   if (failure) return fail(usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message())));
 
-  PcaJob job{.rows = {},
-             .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
-             .run = {},
-             .components = 10,
-             .report_options = {ReportOptions::ImageShape{28, 28}}};
-  job.out = folder + "/model.npz";
-  job.report = folder + "/report.html";
-  job.rows.data = images;
-  job.rows.ranges = {"0:255"};
-  job.rows.center = Center::kPrivate;
-  job.rows.row_bound = *RowBound::of(20);
-  job.privacy.ledger = folder + "/ledger.db";
+  PcaJob job{.fit = {.rows = {},
+                     .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
+                     .run = {},
+                     .out = folder + "/model.npz",
+                     .report = folder + "/report.html",
+                     .report_options = {ReportOptions::ImageShape{28, 28}}},
+             .components = 10};
+  job.fit.rows.data = images;
+  job.fit.rows.ranges = {"0:255"};
+  job.fit.rows.center = Center::kPrivate;
+  job.fit.rows.row_bound = *RowBound::of(20);
+  job.fit.privacy.ledger = folder + "/ledger.db";
   if (!output.quiet)
     complain(
         "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
         "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 10 --epsilon 1 "
         "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
-        images, job.out, job.report, job.privacy.ledger);
-  auto outcome = [&] {
-    Terminal terminal(output.quiet);
-    return run_pca(job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
+        images, job.fit.out, job.fit.report, job.fit.privacy.ledger);
   OutputFlags shown = output;
-  shown.out = job.out;
-  shown.report = job.report;
-  return show_outcome(*outcome, shown);
+  shown.out = job.fit.out;
+  shown.report = job.fit.report;
+  const auto outcome = released(study(std::move(job)), output);
+  return outcome ? show_outcome(*outcome, shown) : fail(outcome.error());
 }
 
 }  // namespace

@@ -25,11 +25,16 @@ Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const Pa
   std::vector<ClipJob> jobs;
   for (const double value : flags.epsilons) {
     const auto epsilon = EIGENVEIL_TRY(Epsilon::of(value));
-    ClipJob job{.pairs = pairs, .privacy = {.epsilon = epsilon, .delta = *Delta::of(0.5)}};
-    job.auto_delta = true;
+    ClipJob job{.fit = {.rows = {},
+                        .privacy = {.epsilon = epsilon, .delta = *Delta::of(0.5)},
+                        .run = {},
+                        .out = {},
+                        .report = {}},
+                .pairs = pairs};
+    job.fit.privacy.auto_delta = true;
     job.basis = 500;  // one encoding for all of them
-    job.privacy.ledger = flags.folder + "/ledger.db";
-    job.out = fmt::format("{}/model-{:g}.npz", flags.folder, value);
+    job.fit.privacy.ledger = flags.folder + "/ledger.db";
+    job.fit.out = fmt::format("{}/model-{:g}.npz", flags.folder, value);
     jobs.push_back(std::move(job));
   }
   return jobs;
@@ -62,10 +67,10 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   nlohmann::json results = nlohmann::json::array();
   const Status done = [&] {
     Terminal terminal(flags.quiet);
-    return run_clip_series(*jobs, terminal, [&](const ClipJob& job, const ClipOutcome& outcome) -> Status {
-      const auto metrics = EIGENVEIL_TRY(evaluate_clip(outcome.model, {}, test, false, job.run, terminal));
+    return release_series(*jobs, terminal, [&](const ClipJob& job, const Release& outcome) -> Status {
+      const auto metrics = EIGENVEIL_TRY(evaluate_clip(outcome.model, {}, test, false, job.fit.run, terminal));
       results.push_back(
-          {{"epsilon", job.privacy.epsilon.value()}, {"accuracy", *metrics.accuracy}, {"model", job.out}});
+          {{"epsilon", job.fit.privacy.epsilon.value()}, {"accuracy", *metrics.accuracy}, {"model", job.fit.out}});
       return {};
     });
   }();
@@ -78,7 +83,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   for (const auto& result : results)
     tell("{:7g}   {:.2f}%\n", result["epsilon"].get<double>(), 100 * result["accuracy"].get<double>());
   tell("\nEach row is a release of its own; together they cost more: eigenveil ledger list --ledger {}\n",
-       jobs->front().privacy.ledger);
+       jobs->front().fit.privacy.ledger);
   return 0;
 }
 

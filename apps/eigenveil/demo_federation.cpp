@@ -147,22 +147,22 @@ void write_config(const std::string& folder, const std::string& name, int port, 
 }
 
 PcaJob job_for(const std::string& folder, const std::string& name) {
-  PcaJob job{.rows = {},
-             .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
-             .run = {},
-             .components = 10,
-             .report_options = {ReportOptions::ImageShape{28, 28}}};
-  job.out = fmt::format("{}/{}.npz", folder, name);
-  job.report = fmt::format("{}/{}.html", folder, name);
-  job.rows.schema = folder + "/schema.toml";
-  job.rows.missing = MissingPolicy::kZeroRow;
-  job.rows.center = Center::kPrivate;
-  job.rows.row_bound = *RowBound::of(20);
+  PcaJob job{.fit = {.rows = {},
+                     .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
+                     .run = {},
+                     .out = fmt::format("{}/{}.npz", folder, name),
+                     .report = fmt::format("{}/{}.html", folder, name),
+                     .report_options = {ReportOptions::ImageShape{28, 28}}},
+             .components = 10};
+  job.fit.rows.schema = folder + "/schema.toml";
+  job.fit.rows.missing = MissingPolicy::kZeroRow;
+  job.fit.rows.center = Center::kPrivate;
+  job.fit.rows.row_bound = *RowBound::of(20);
   return job;
 }
 
-Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation aggregation, const std::string& name,
-                             bool quiet) {
+Result<Release> run_study(const std::string& folder, federation::Aggregation aggregation, const std::string& name,
+                          bool quiet) {
   std::vector<std::unique_ptr<SiteProcess>> sites;
   federation::CoordinatorOptions options;
   auto identity = EIGENVEIL_TRY(identity_of(folder, "coordinator", federation::Role::kCoordinator));
@@ -186,9 +186,9 @@ Result<PcaOutcome> run_study(const std::string& folder, federation::Aggregation 
   };
   auto engine = EIGENVEIL_TRY(federation::federated_engine(options));
   PcaJob job = job_for(folder, name);
-  job.run.engine = std::move(engine);
+  job.fit.run.engine = std::move(engine);
   Terminal terminal(quiet);
-  auto outcome = run_pca(job, terminal);
+  auto outcome = release(study(std::move(job)), terminal);
   for (auto& site : sites) site->wait();
   return outcome;
 }
@@ -259,11 +259,11 @@ int run_demo(const std::string& folder, bool quiet) {
     tell("\n");
   }
   PcaJob central = job_for(folder, "central");
-  central.rows.data = images;
-  central.privacy.use_ledger = false;
+  central.fit.rows.data = images;
+  central.fit.privacy.use_ledger = false;
   auto outcome = [&] {
     Terminal terminal(quiet);
-    return run_pca(central, terminal);
+    return release(study(std::move(central)), terminal);
   }();
   if (!outcome) return fail(outcome.error());
   lines.push_back({"all images in one place (central)", *captured(outcome->model, *covariance)});

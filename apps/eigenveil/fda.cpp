@@ -12,16 +12,14 @@ struct FdaFlags {
   std::string unlisted = "error";
 };
 
+Result<Study> study_from(const FdaFlags& flags) {
+  return study(FdaJob{EIGENVEIL_TRY(flags.fit.job()), EIGENVEIL_TRY(flags.fit.gep.choices()), flags.label,
+                      split_text(flags.classes, '|'), flags.unlisted == "drop"});
+}
+
 int run(const FdaFlags& flags) {
-  auto fit = flags.fit.job();
-  if (!fit) return fail(fit.error());
-  const FdaJob job{*std::move(fit), flags.label, split_text(flags.classes, '|'), flags.unlisted == "drop"};
-  auto outcome = [&] {
-    Terminal terminal(flags.fit.output.quiet);
-    return run_fda(job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+  const auto outcome = released(study_from(flags), flags.fit.output);
+  return outcome ? show_fit(*outcome, flags.fit.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -17,33 +17,21 @@ struct PairFlags {
   RunFlags run;
 };
 
-Result<PairJob> job_from(const PairFlags& flags) {
-  const auto privacy = EIGENVEIL_TRY(flags.privacy.options());
-  const auto run = EIGENVEIL_TRY(flags.run.options());
-  const auto report = EIGENVEIL_TRY(flags.output.report_options());
-  const auto choices = EIGENVEIL_TRY(flags.gep.choices());
-  return PairJob{flags.matrix_a,
-                 flags.matrix_b,
-                 flags.sensitivity_a,
-                 flags.sensitivity_b,
-                 flags.rows,
-                 privacy,
-                 run,
-                 choices,
-                 flags.output.out,
-                 flags.output.report,
-                 report};
+Result<Release> released(const PairFlags& flags) {
+  const PairJob job{EIGENVEIL_TRY(fit_job({}, flags.privacy, flags.run, flags.output)),
+                    EIGENVEIL_TRY(flags.gep.choices()),
+                    flags.matrix_a,
+                    flags.matrix_b,
+                    flags.sensitivity_a,
+                    flags.sensitivity_b,
+                    flags.rows};
+  Terminal terminal(flags.output.quiet);
+  return release(job, terminal);
 }
 
 int run(const PairFlags& flags) {
-  const auto job = job_from(flags);
-  if (!job) return fail(job.error());
-  auto outcome = [&] {
-    Terminal terminal(flags.output.quiet);
-    return run_pair(*job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_fit(*outcome, job->out, job->report, flags.output);
+  const auto outcome = released(flags);
+  return outcome ? show_fit(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -131,23 +131,16 @@ void FitFlags::add_to(CLI::App& app) {
   run.add_engine_to(app);
 }
 
-Result<FitJob> FitFlags::job() const {
-  auto fit = EIGENVEIL_TRY(fit_options(rows, privacy, run, output));
-  auto choices = EIGENVEIL_TRY(gep.choices());
-  return FitJob{std::move(fit.rows), std::move(fit.privacy), std::move(fit.run), choices,
-                output.out,          output.report,          fit.report};
-}
-
-int show_fit(const FitOutcome& outcome, const std::string& out, const std::string& report, const OutputFlags& output) {
+int show_fit(const Release& outcome, const OutputFlags& output) {
   if (output.diagnostics)
     complain(
         "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "
         "zero\n",
         outcome.diagnostics.rows, outcome.diagnostics.clipped, outcome.diagnostics.zeroed);
   if (output.json)
-    show_fit_json(outcome.model, out, report);
+    show_fit_json(outcome.model, output.out, output.report);
   else
-    show_fit_words(outcome.model, out, report);
+    show_fit_words(outcome.model, output.out, output.report);
   return 0;
 }
 

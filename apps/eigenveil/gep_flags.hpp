@@ -26,11 +26,11 @@ struct FitFlags {
   OutputFlags output;
   RunFlags run;
   void add_to(CLI::App& app);
-  Result<FitJob> job() const;
+  Result<FitJob> job() const { return fit_job(rows, privacy, run, output); }
 };
 
 /// Shows a finished fit to a person or a program.
-int show_fit(const FitOutcome& outcome, const std::string& out, const std::string& report, const OutputFlags& output);
+int show_fit(const Release& outcome, const OutputFlags& output);
 
 /// "1.5" and "LO:HI"
 Result<double> number_from_text(const std::string& text, const char* option);

@@ -4,6 +4,7 @@
 #include <new>
 #include <sstream>
 
+#include "eigenveil/base/version.hpp"
 #include "options.hpp"
 #include "overwriting.hpp"
 #include "terminal.hpp"

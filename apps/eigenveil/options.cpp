@@ -9,6 +9,7 @@
 #endif
 
 #include "first_line.hpp"
+#include "terminal.hpp"
 
 namespace eigenveil::app {
 namespace {
@@ -23,17 +24,23 @@ std::optional<T> number(const std::string& text) {
 
 }  // namespace
 
-Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
-                               const OutputFlags& output) {
+Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
+                       const OutputFlags& output) {
   auto spending = EIGENVEIL_TRY(privacy.options());
   auto reading = EIGENVEIL_TRY(rows.options());
   auto running = EIGENVEIL_TRY(run.options());
-  auto reporting = EIGENVEIL_TRY(output.report_options());
+  const auto reporting = EIGENVEIL_TRY(output.report_options());
   if (!reading.data.empty()) {
     const auto facts = EIGENVEIL_TRY(file_facts(reading));
     EIGENVEIL_TRY(header_stated(reading.data, facts.source));
   }
-  return FitOptions{std::move(reading), std::move(spending), std::move(running), reporting};
+  return FitJob{std::move(reading), std::move(spending), std::move(running), output.out, output.report, reporting};
+}
+
+Result<Release> released(const Result<Study>& study, const OutputFlags& output) {
+  if (!study) return study.error();
+  Terminal terminal(output.quiet);
+  return release(*study, terminal);
 }
 
 bool elsewhere(const CLI::App& app) {

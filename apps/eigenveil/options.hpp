@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eigenveil/job/covariance.hpp"
+#include "eigenveil/job/pca.hpp"
 #include "eigenveil/job/plan.hpp"
 
 namespace eigenveil::app {
@@ -128,14 +129,11 @@ bool elsewhere(const CLI::App& app);
 constexpr const char* kNoEngines = "this build has no federation: run scripts/install-packages engines and build again";
 
 /// What every fit takes.
-struct FitOptions {
-  RowOptions rows;
-  PrivacyOptions privacy;
-  RunOptions run;
-  ReportOptions report;
-};
-Result<FitOptions> fit_options(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
-                               const OutputFlags& output);
+Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
+                       const OutputFlags& output);
+
+/// Runs a study, with its progress on the terminal.
+Result<Release> released(const Result<Study>& study, const OutputFlags& output);
 
 /// A whole number from 1.
 std::optional<std::size_t> count_from_text(const std::string& text);
@@ -170,7 +168,7 @@ Command demo_clip_command(CLI::App& demo);
 void say_stamp(const Model& model);
 
 /// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
-int show_outcome(const PcaOutcome& outcome, const OutputFlags& output);
+int show_outcome(const Release& outcome, const OutputFlags& output);
 
 /// Shows forecasts, the best one marked; `error` is what they call their error.
 void show_plan(const PlanReport& report, double target, const char* error);

@@ -45,29 +45,17 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
   return {};
 }
 
-Result<PcaJob> job_from(const PcaFlags& flags) {
-  auto fit = EIGENVEIL_TRY(fit_options(flags.rows, flags.privacy, flags.run, flags.output));
-  PcaJob job{.rows = std::move(fit.rows),
-             .privacy = fit.privacy,
-             .run = fit.run,
+Result<Study> study_from(const PcaFlags& flags) {
+  PcaJob job{.fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output)),
              .components = flags.components,
-             .guess = flags.guess.options(),
-             .out = flags.output.out,
-             .report = flags.output.report,
-             .report_options = fit.report};
+             .guess = flags.guess.options()};
   EIGENVEIL_TRY(add_method(flags, job));
-  return job;
+  return study(std::move(job));
 }
 
 int run(const PcaFlags& flags) {
-  const auto job = job_from(flags);
-  if (!job) return fail(job.error());
-  auto outcome = [&] {
-    Terminal terminal(flags.output.quiet);
-    return run_pca(*job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_outcome(*outcome, flags.output);
+  const auto outcome = released(study_from(flags), flags.output);
+  return outcome ? show_outcome(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

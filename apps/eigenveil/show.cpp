@@ -79,7 +79,7 @@ void say_stamp(const Model& model) {
   if (!is_private(model)) tell("NOT PRIVATE: treat this model like the data it was made from.\n\n");
 }
 
-int show_outcome(const PcaOutcome& outcome, const OutputFlags& output) {
+int show_outcome(const Release& outcome, const OutputFlags& output) {
   if (output.diagnostics)
     complain(
         "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "

@@ -32,23 +32,20 @@ Result<Slices> slices_from(const SirFlags& flags) {
   return slices;
 }
 
+Result<Study> study_from(const SirFlags& flags) {
+  SirJob job{EIGENVEIL_TRY(flags.fit.job()),
+             EIGENVEIL_TRY(flags.fit.gep.choices()),
+             flags.response,
+             EIGENVEIL_TRY(slices_from(flags)),
+             {}};
+  if (!flags.response_range.empty())
+    job.response_range = EIGENVEIL_TRY(range_from_text(flags.response_range, "--response-range"));
+  return study(std::move(job));
+}
+
 int run(const SirFlags& flags) {
-  auto fit = flags.fit.job();
-  if (!fit) return fail(fit.error());
-  const auto slices = slices_from(flags);
-  if (!slices) return fail(slices.error());
-  SirJob job{*std::move(fit), flags.response, *slices, {}};
-  if (!flags.response_range.empty()) {
-    const auto range = range_from_text(flags.response_range, "--response-range");
-    if (!range) return fail(range.error());
-    job.response_range = *range;
-  }
-  auto outcome = [&] {
-    Terminal terminal(flags.fit.output.quiet);
-    return run_sir(job, terminal);
-  }();
-  if (!outcome) return fail(outcome.error());
-  return show_fit(*outcome, job.fit.out, job.fit.report, flags.fit.output);
+  const auto outcome = released(study_from(flags), flags.fit.output);
+  return outcome ? show_fit(*outcome, flags.fit.output) : fail(outcome.error());
 }
 
 }  // namespace

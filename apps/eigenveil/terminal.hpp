@@ -6,8 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "eigenveil/base/observer.hpp"
 #include "eigenveil/base/result.hpp"
-#include "eigenveil/job/observer.hpp"
 
 namespace eigenveil::app {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "accuracy.hpp"
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/intake/rows.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
 namespace eigenveil::bench {

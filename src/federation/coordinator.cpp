@@ -226,8 +226,9 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
 class FederatedEngine final : public Engine {
  public:
   explicit FederatedEngine(CoordinatorOptions options) : options_(std::move(options)) {}
-  Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
+  Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
                                          std::size_t, Observer&) override {
+    if (options.pairs) return usage_error("clip cannot be fitted on pairs that others hold");
     if (run.insecure_seed)
       return usage_error("--insecure-seed is for rows of one's own: sites draw their noise themselves");
     const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));

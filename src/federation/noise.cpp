@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "eigenveil/job/manifest.hpp"
+#include "eigenveil/base/version.hpp"
 
 namespace eigenveil::federation {
 

@@ -8,7 +8,7 @@
 #include "eigenveil/federation/noise.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/site_study.hpp"
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/intake/rows.hpp"
 #include "eigenveil/privacy/noisy_histogram.hpp"
 #include "eigenveil/wire/convert.hpp"
 

@@ -42,20 +42,8 @@ nlohmann::json to_json(const Forecast& forecast) {
   return {{"method", describe(forecast.program)}, {"sin2", forecast.error}, {"lost_variance", forecast.lost}};
 }
 
-Result<Selection> select_program(const std::vector<PcaProgram>& programs, const PublicModel& model,
-                                 const Budget& budget, int threads, Observer& observer) {
-  if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
-  observer.step("forecasting methods on a public model");
-  const auto sample = EIGENVEIL_TRY(Sample::draw(model, threads, 1));
-  const auto choice = EIGENVEIL_TRY(choose(sample, programs, budget, model.rows));
-  Selection selection{choice.best.program, nlohmann::json::array()};
-  for (const Forecast& one : choice.all) selection.forecasts.push_back(to_json(one));
-  return selection;
-}
-
 Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const HeldRows& rows,
                          const Budget& budget, int threads, Observer& observer) {
-  if (programs.size() == 1) return Selection{programs.front(), nlohmann::json::array()};
   std::optional<std::size_t> count;
   if (budget.adjacency == Adjacency::kReplaceOne) count = rows.rows();
   const auto model =
@@ -63,8 +51,13 @@ Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGu
   // The forecast runs on rows that are centred and bounded already.
   std::vector<PcaProgram> prepared = programs;
   for (PcaProgram& program : prepared) program.options.preparation = {};
-  auto selection = select_program(prepared, model, budget, threads, observer);
-  if (selection) selection->program.options.preparation = programs.front().options.preparation;
+  observer.step("forecasting methods on a public model");
+  const auto sample = EIGENVEIL_TRY(Sample::draw(model, threads, 1));
+  const auto choice = EIGENVEIL_TRY(choose(sample, prepared, budget, model.rows));
+  Selection selection{0, nlohmann::json::array()};
+  for (const Forecast& one : choice.all) selection.forecasts.push_back(to_json(one));
+  const std::string best = describe(choice.best.program);
+  while (describe(prepared[selection.index]) != best) ++selection.index;
   return selection;
 }
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "../intake/pair_source.hpp"
 #include "../release/score_file.hpp"
-#include "clip_source.hpp"
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/job/clip.hpp"
 
 namespace eigenveil {
 namespace {

@@ -18,8 +18,9 @@ Result<std::vector<Contender>> contenders_of(const GepPlanRequest& request, cons
     GepOptions options{.components = request.model.components};
     options.noise = noise;
     const std::size_t bytes =
-        gep_memory(options, request.run, request.model.columns,
-                   request.model.task == GepTask::kCca ? 2 * request.model.components : request.model.classes);
+        sums_bytes(options, request.model.columns,
+                   request.model.task == GepTask::kCca ? 2 * request.model.components : request.model.classes,
+                   thread_count(request.run));
     if (noise == GepNoise::kOnce && bytes > request.run.memory / 2) continue;
     const auto found = EIGENVEIL_TRY(sample.forecast(noise, request.budget, request.model.rows));
     PlanLine line{std::string(name(noise)), found.error, {}, found.seconds, bytes, found.noise, {}, {}, {}, {}};

@@ -5,34 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/base/version.hpp"
+#include "eigenveil/estimators/pca/model_sensitivity.hpp"
+
 namespace eigenveil {
 namespace {
 
 const char* name(Center center) {
   return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
-}
-
-const char* name(RowFilter filter) {
-  return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
-}
-
-void add_power(nlohmann::json& options, const PcaProgram& program, Calibration calibration) {
-  options["rounds"] = program.power.rounds;
-  if (calibration == Calibration::kPaper) return;
-  const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
-  options["filter"] = name(filter);
-  if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;
-}
-
-void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
-  options["guarantee"] = spiked.guarantee == Guarantee::kModel ? "model" : "strict";
-  if (spiked.rank) options["rank"] = *spiked.rank;
-  if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
-  if (spiked.guarantee == Guarantee::kModel) {
-    if (spiked.spike) options["spike"] = *spiked.spike;
-  } else {
-    options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
-  }
 }
 
 // Who paid, and whether anything limits what is paid. Each site of a federation has a ledger of its own.
@@ -51,43 +31,6 @@ void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const C
 }
 
 }  // namespace
-
-nlohmann::json program_json(const PcaProgram& program, Calibration calibration) {
-  nlohmann::json options = {{"components", program.options.components}};
-  if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
-  if (program.method == PcaMethod::kSpiked)
-    add_spiked(options, program.spiked);
-  else if (program.method != PcaMethod::kGram)
-    add_power(options, program, calibration);
-  return options;
-}
-
-const char* guarantee_flag(const SpikedOptions& spiked) {
-  return spiked.guarantee == Guarantee::kModel ? " --guarantee model" : "";
-}
-
-nlohmann::json spiked_rates_json(const PcaResult& pca, double noise_variance, const Budget& budget) {
-  const auto r = static_cast<double>(pca.components.cols());
-  const double spike = std::max(0.0, pca.eigenvalues[0] - noise_variance);
-  const double rate = spiked_rate(pca.rows, static_cast<double>(pca.components.rows()), r, spike, noise_variance,
-                                  budget.epsilon, budget.delta);
-  return {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
-}
-
-void add_assumed(nlohmann::json& manifest, const AssumedSensitivity& assumed) {
-  manifest["assumed_sensitivity"] = {{"projector", assumed.bound.projector},
-                                     {"sum", assumed.bound.sum},
-                                     {"failure_probability", assumed.failure},
-                                     {"confidence", assumed.confidence},
-                                     {"data_sets", assumed.draws}};
-  manifest["warnings"].push_back(
-      fmt::format("Model-based guarantee: one row is assumed to move the projector by at most {:.4g} and the sum of u "
-                  "u^T by at most "
-                  "{:.4g}. These were the farthest in {} data sets drawn from the spiked model.",
-                  assumed.bound.projector, assumed.bound.sum, assumed.draws));
-}
-
-const char* version() { return EIGENVEIL_VERSION; }
 
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
@@ -108,7 +51,7 @@ std::vector<PrivacyEvent> charged_events(const Charge& charge) {
 }  // namespace
 
 nlohmann::json common_manifest(std::string_view model, std::string_view method, nlohmann::json options,
-                               const PrivacyOptions& privacy, const Charge& charge, double rows) {
+                               const PrivacyOptions& privacy, const Charge& charge, std::optional<double> rows) {
   nlohmann::json manifest = {
       {"eigenveil", version()},
       {"model", model},
@@ -126,7 +69,8 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
   };
   add_ledger(manifest, privacy, charge);
   if (charge.federation) manifest["federation"] = *charge.federation;
-  manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(rows);
+  if (rows)
+    manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(*rows);
   if (privacy.calibration == Calibration::kPaper) {
     manifest["calibration"] = "paper";
     const bool more = charge.certified_epsilon > privacy.epsilon.value();
@@ -140,9 +84,40 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
   return manifest;
 }
 
+nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json options, const PrivacyOptions& privacy,
+                               const Charge& charge, std::optional<double> rows) {
+  return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
+}
+
 void add_columns(nlohmann::json& manifest, const ColumnMap& map) {
   manifest["features"] = map.feature_names();
   manifest["columns"] = columns_to_json(map.specs());
+}
+
+std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge) {
+  if (!charge.secure)
+    return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
+           "and demonstrations only.";
+  const bool paper = privacy.calibration == Calibration::kPaper;
+  const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
+  const bool model = charge.plan.model_based;
+  const std::string words = fmt::format(
+      "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
+      "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
+      "except with probability {:g}. ",
+      epsilon, privacy.delta.value(),
+      model ? "one row is replaced by an independent copy; the number of rows is public"
+      : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
+                                                    : "one row is added or removed; the number of rows is private",
+      epsilon, std::exp(epsilon), privacy.delta.value());
+  return words +
+         (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
+                              "spiked model, and neighbours that replace one by an independent copy, the "
+                              "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
+                              "other rows or neighbours nothing is promised.",
+                              1 - kModelFailure, kModelConfidence)
+                : "It holds for every data set; it does not depend on how the rows were drawn.") +
+         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil

@@ -30,21 +30,6 @@ Result<Matrix> read_matrix(const std::string& path) {
   return M;
 }
 
-nlohmann::json manifest_of(const PairJob& job, const Charge& charge, const GepResult& fit, const GepOptions& options,
-                           std::size_t d) {
-  nlohmann::json chosen = {{"sensitivity_a", job.sensitivity_a}, {"sensitivity_b", job.sensitivity_b}};
-  add_choices(chosen, options);
-  nlohmann::json manifest =
-      common_manifest("gep", name(options.noise), chosen, job.privacy, charge, static_cast<double>(job.rows));
-  std::vector<std::string> names;
-  for (std::size_t i = 1; i <= d; ++i) names.push_back(std::to_string(i));
-  add_columns(manifest, ColumnMap::identity(names));
-  manifest["warnings"].push_back(
-      "The guarantee rests on the two sensitivities that were given: nobody but their author can check them.");
-  add_solution(manifest, fit.ridge, fit.noise_edge, fit.values, fit.notes);
-  return manifest;
-}
-
 Result<PrivatePair> read_pair(const PairJob& job) {
   auto A = EIGENVEIL_TRY(read_matrix(job.matrix_a));
   auto B = EIGENVEIL_TRY(read_matrix(job.matrix_b));
@@ -53,38 +38,41 @@ Result<PrivatePair> read_pair(const PairJob& job) {
   return pair;
 }
 
+// Two matrices that wait for a charge.
+class HeldPair final : public HeldRows {
+ public:
+  HeldPair(PrivatePair pair, const PairJob& job) : pair_(std::move(pair)), job_(job) {}
+
+  std::size_t columns() const override { return static_cast<std::size_t>(pair_.A.rows()); }
+  Lattice lattice() const override { return {1, 20}; }
+  std::optional<std::size_t> rows() const override { return job_.rows; }
+  BoundingDiagnostics diagnostics() const override { return {}; }
+  Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
+    auto charged =
+        EIGENVEIL_TRY(charge_plan(request.shape, PairOracle::largest_sensitivity(), request.privacy, request.run,
+                                  std::vector{job_.matrix_a, job_.matrix_b}, request.purpose, observer));
+    auto oracle =
+        EIGENVEIL_TRY(PairOracle::make(pair_, job_.rows, std::move(charged.reservation), std::move(charged.random)));
+    return ChargedOracle{static_cast<Charge&&>(charged), std::move(oracle)};
+  }
+
+ private:
+  PrivatePair pair_;
+  const PairJob& job_;
+};
+
 }  // namespace
 
-Result<FitOutcome> run_pair(const PairJob& job, Observer& observer) {
-  GepOptions options = gep_options(job.gep, job.privacy, job.run, 1);
-  EIGENVEIL_TRY(check_job(options, job.privacy, job.out, job.report));
-  if (job.privacy.adjacency != Adjacency::kReplaceOne)
-    return usage_error("given matrices are averages or sums whose number of rows is public: use replace-one");
+Result<Release> release(const PairJob& job, Observer& observer) {
+  Rivals rivals;
+  rivals.estimators.push_back(estimator(gep_options(job.gep, job.fit, 1), job.sensitivity_a, job.sensitivity_b));
   observer.step("reading matrices");
-  const auto pair = EIGENVEIL_TRY(read_pair(job));
-  const auto d = static_cast<std::size_t>(pair.A.rows());
-  EIGENVEIL_TRY(check(options, d));
-
-  const PrivacyPlan plan = options.as_in_paper
-                               ? paper_plan_pair(job.privacy.adjacency, options, job.privacy.epsilon, job.privacy.delta)
-                               : plan_pair(job.privacy.adjacency, options);
-  auto charged = EIGENVEIL_TRY(
-      charge_plan(plan, PairOracle::largest_sensitivity(), job.privacy, job.run, {job.matrix_a, job.matrix_b},
-                  fmt::format("gep --noise {} --components {}", name(options.noise), options.components), observer));
-  auto oracle = EIGENVEIL_TRY(PairOracle::make(pair, std::move(charged.reservation), std::move(charged.random)));
-  observer.step("asking");
-  const auto fit = EIGENVEIL_TRY(fit_pair(oracle, options));
-  if (!oracle.complete()) return internal_error("the fit did not ask for all that was planned");
-
-  const auto width = static_cast<Eigen::Index>(d);
-  Model model{{{"vectors", fit.vectors},
-               {"eigenvalues", fit.values, true},
-               {"mean", Vector::Zero(width), true},
-               {"offset", Vector::Zero(width), true},
-               {"scale", Vector::Ones(width), true}},
-              manifest_of(job, charged, fit, options, d)};
-  EIGENVEIL_TRY(write_release(model, job.out, job.report, job.report_options, observer));
-  return FitOutcome{std::move(model), {}};
+  HeldPair pair(EIGENVEIL_TRY(read_pair(job)), job);
+  std::vector<std::string> names;
+  for (std::size_t i = 1; i <= pair.columns(); ++i) names.push_back(std::to_string(i));
+  const OpenedData opened{nullptr, ColumnMap::identity(names)};
+  EIGENVEIL_TRY(check(job.fit, rivals, opened));
+  return release(job.fit, rivals, opened, pair, observer);
 }
 
 }  // namespace eigenveil

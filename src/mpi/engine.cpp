@@ -1,5 +1,4 @@
 #include "comm.hpp"
-#include "eigenveil/job/clip.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "joint.hpp"
 #include "state.hpp"
@@ -58,7 +57,16 @@ class MpiSums final : public RowSums {
   std::size_t all_;
 };
 
-wire::v2::RankPairs pairs_message(const PairReading& reading, const RunOptions& run) {
+class MpiEngine final : public Engine {
+ public:
+  Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
+                                         std::size_t reserved, Observer& observer) override {
+    auto shared = EIGENVEIL_TRY(share_rows(options, opened, run, reserved, observer));
+    return own_rows(std::move(shared.sums), shared.diagnostics);
+  }
+};
+
+wire::v2::RankPairs pairs_message(const PairReading& reading, const PairInputs& inputs) {
   wire::v2::RankPairs message;
   message.set_x(reading.files.x);
   message.set_y(reading.files.y);
@@ -75,39 +83,22 @@ wire::v2::RankPairs pairs_message(const PairReading& reading, const RunOptions& 
   }
   message.set_lower(reading.encoders.lower);
   message.set_upper(reading.encoders.upper);
-  if (reading.basis) {
-    const Matrix& B = reading.basis->basis;
+  if (inputs.basis) {
+    const Matrix& B = inputs.basis->basis;
     message.set_directions(static_cast<std::uint64_t>(B.cols()));
-    for (const double value : reading.basis->mean) message.add_basis(value);
+    for (const double value : inputs.basis->mean) message.add_basis(value);
     for (const double value : B.reshaped()) message.add_basis(value);
   }
-  message.set_memory(run.memory);
-  message.set_threads(static_cast<std::uint32_t>(thread_count(run)));
   return message;
 }
-
-class MpiEngine final : public Engine {
- public:
-  Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
-                                         std::size_t reserved, Observer& observer) override {
-    auto shared = EIGENVEIL_TRY(share_rows(options, opened, run, reserved, observer));
-    return own_rows(std::move(shared.sums), shared.diagnostics);
-  }
-  Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
-                                               Observer& observer) override {
-    if (!state().running) return internal_error("the MPI engine works within mpi::run only");
-    wire::v2::RankCommand command;
-    *command.mutable_pairs() = pairs_message(reading, run);
-    auto share = EIGENVEIL_TRY(together(command, [&] { return joint_pairs(command.pairs(), observer); }));
-    const BoundingDiagnostics diagnostics = share.diagnostics;
-    return own_rows(std::make_unique<MpiSums>(std::move(share)), diagnostics);
-  }
-};
 
 wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                                 std::size_t reserved) {
   wire::v2::RankRead message;
-  *message.mutable_rows() = to_wire(options, opened);
+  if (options.pairs)
+    *message.mutable_pairs() = pairs_message(*options.pairs, *opened.pairs);
+  else
+    *message.mutable_rows() = to_wire(options, opened);
   message.set_data(options.data);
   message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
                      : opened.read_with.header == HeaderRule::kNo ? wire::v2::RankRead::NO
@@ -132,7 +123,7 @@ Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opene
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };
 
-  command.mutable_read()->set_cut_text(is_plain_text(options.data));
+  command.mutable_read()->set_cut_text(!options.pairs && is_plain_text(options.data));
   auto share = read();
   // A cut may have fallen inside quotes; and an error must be told with its row number, which a cut text does not know.
   if (!share && share.error().code == ErrorCode::kBadInput && command.read().cut_text()) {

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "comm.hpp"
-#include "eigenveil/job/clip.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::mpi {
@@ -73,10 +72,7 @@ RowOptions row_options(RowOptions options, const wire::v2::RankRead& message) {
   return options;
 }
 
-Share own_share() { return {static_cast<std::size_t>(rank()), static_cast<std::size_t>(ranks())}; }
-
-template <class Message>
-RunOptions run_options(const Message& message) {
+RunOptions run_options(const wire::v2::RankRead& message) {
   RunOptions run;
   run.memory = message.memory();
   run.threads = static_cast<int>(message.threads());
@@ -120,14 +116,13 @@ Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
 
 Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer) {
   return joint_rows(attempt([&]() -> Result<BoundedRows> {
-    auto options = EIGENVEIL_TRY(from_wire(message.rows()));
+    RowOptions options;
+    if (message.has_pairs())
+      options.pairs = pairs_from(message.pairs());
+    else
+      options = EIGENVEIL_TRY(from_wire(message.rows()));
     return bound_rows(row_options(std::move(options), message), run_options(message), message.reserved(), observer);
   }));
-}
-
-Result<OwnShare> joint_pairs(const wire::v2::RankPairs& message, Observer& observer) {
-  return joint_rows(
-      attempt([&] { return bound_pairs(pairs_from(message), own_share(), run_options(message), observer); }));
 }
 
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {

@@ -15,8 +15,6 @@ struct OwnShare {
 };
 Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer);
 
-Result<OwnShare> joint_pairs(const wire::v2::RankPairs& message, Observer& observer);
-
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency);
 Result<PrivateCounts> joint_counts(const NormExceedance& query, const BoundedRows& rows);
 Result<FilteredCells> joint_cells(const FilteredApply& query, const BoundedRows& rows);

@@ -27,11 +27,10 @@ void obey(const wire::v2::RankCommand& command, std::optional<BoundedRows>& rows
       (void)work(*query);
   };
   switch (command.kind_case()) {
-    case Kind::kRead:
-    case Kind::kPairs: {
+    case Kind::kRead: {
       rows.reset();
       Observer nobody;
-      auto share = command.has_read() ? joint_read(command.read(), nobody) : joint_pairs(command.pairs(), nobody);
+      auto share = joint_read(command.read(), nobody);
       if (share) rows.emplace(std::move(share->rows));
       return;
     }

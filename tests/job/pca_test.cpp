@@ -26,18 +26,18 @@ class PcaRun : public ::testing::Test {
   }
   std::string path(const char* name) const { return (folder_.path() / name).string(); }
   PcaJob job() const {
-    PcaJob job{.rows = {},
-               .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
-               .run = {.threads = 1},
-               .components = 2,
-               .out = path("model.npz"),
-               .report = path("report.html")};
-    job.rows.data = path("data.csv");
-    job.rows.source.header = HeaderRule::kYes;
-    job.rows.ranges = {"0:10"};
-    job.rows.center = Center::kPrivate;
-    job.privacy.ledger = path("ledger.db");
-    job.privacy.dataset = "patients";
+    PcaJob job{.fit = {.rows = {},
+                       .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
+                       .run = {.threads = 1},
+                       .out = path("model.npz"),
+                       .report = path("report.html")},
+               .components = 2};
+    job.fit.rows.data = path("data.csv");
+    job.fit.rows.source.header = HeaderRule::kYes;
+    job.fit.rows.ranges = {"0:10"};
+    job.fit.rows.center = Center::kPrivate;
+    job.fit.privacy.ledger = path("ledger.db");
+    job.fit.privacy.dataset = "patients";
     return job;
   }
   void create(double epsilon) {
@@ -98,7 +98,7 @@ TEST_F(PcaRun, KilledAtAnyStepItNeverUndoesACharge) {
     const pid_t child = fork();
     if (child == 0) {
       Killer killer(step);
-      const auto outcome = run_pca(job(), killer);
+      const auto outcome = release(study(job()), killer);
       _exit(outcome.ok() ? 0 : 1);
     }
     int status = 0;
@@ -129,7 +129,7 @@ TEST_F(PcaRun, KilledAtAnyStepItNeverUndoesACharge) {
 TEST_F(PcaRun, RefusedBudgetChargesAndWritesNothing) {
   create(0.5);
   Observer observer;
-  const auto outcome = run_pca(job(), observer);
+  const auto outcome = release(study(job()), observer);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kBudgetRefused);
   EXPECT_TRUE(reservations().empty());
@@ -139,8 +139,8 @@ TEST_F(PcaRun, RefusedBudgetChargesAndWritesNothing) {
 TEST_F(PcaRun, BudgetIsSpentOnce) {
   create(1);
   Observer observer;
-  ASSERT_TRUE(run_pca(job(), observer).ok());
-  const auto second = run_pca(job(), observer);
+  ASSERT_TRUE(release(study(job()), observer).ok());
+  const auto second = release(study(job()), observer);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, ErrorCode::kBudgetRefused);
   EXPECT_EQ(reservations().size(), 1U);
@@ -149,9 +149,9 @@ TEST_F(PcaRun, BudgetIsSpentOnce) {
 TEST_F(PcaRun, AnUnwritableOutputIsFoundBeforeTheCharge) {
   create(1);
   PcaJob bad = job();
-  bad.out = path("nowhere/model.npz");
+  bad.fit.out = path("nowhere/model.npz");
   Observer observer;
-  const auto outcome = run_pca(bad, observer);
+  const auto outcome = release(study(bad), observer);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kUsage);
   EXPECT_TRUE(reservations().empty());
@@ -160,10 +160,10 @@ TEST_F(PcaRun, AnUnwritableOutputIsFoundBeforeTheCharge) {
 TEST_F(PcaRun, NoiseThatCannotBeDrawnIsRefusedBeforeTheCharge) {
   create(1);
   PcaJob tiny = job();
-  tiny.privacy.epsilon = *Epsilon::of(1e-6);
-  tiny.privacy.delta = *Delta::of(1e-9);
+  tiny.fit.privacy.epsilon = *Epsilon::of(1e-6);
+  tiny.fit.privacy.delta = *Delta::of(1e-9);
   Observer observer;
-  const auto outcome = run_pca(tiny, observer);
+  const auto outcome = release(study(tiny), observer);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kUsage) << outcome.error().message;
   EXPECT_TRUE(reservations().empty());
@@ -173,7 +173,7 @@ TEST_F(PcaRun, ABadRowIsFoundBeforeTheCharge) {
   create(1);
   std::ofstream(path("data.csv"), std::ios::app) << "1,2,\n";
   Observer observer;
-  const auto outcome = run_pca(job(), observer);
+  const auto outcome = release(study(job()), observer);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, ErrorCode::kBadInput);
   EXPECT_NE(outcome.error().message.find("row 501"), std::string::npos) << outcome.error().message;
@@ -185,11 +185,11 @@ TEST_F(PcaRun, ABadRowIsFoundBeforeTheCharge) {
 
 TEST_F(PcaRun, TheManifestHidesTheNumberOfRowsUnderAddRemoveOne) {
   PcaJob hidden = job();
-  hidden.privacy.use_ledger = false;
-  hidden.privacy.dataset.clear();
-  hidden.privacy.adjacency = Adjacency::kAddRemoveOne;
+  hidden.fit.privacy.use_ledger = false;
+  hidden.fit.privacy.dataset.clear();
+  hidden.fit.privacy.adjacency = Adjacency::kAddRemoveOne;
   Observer observer;
-  const auto outcome = run_pca(hidden, observer);
+  const auto outcome = release(study(hidden), observer);
   ASSERT_TRUE(outcome.ok()) << outcome.error().message;
   EXPECT_FALSE(outcome->model.manifest.contains("rows"));
   EXPECT_TRUE(outcome->model.manifest.contains("noisy_rows"));
@@ -198,18 +198,18 @@ TEST_F(PcaRun, TheManifestHidesTheNumberOfRowsUnderAddRemoveOne) {
 
 TEST_F(PcaRun, ASeedIsStampedAndRepeatsTheRelease) {
   PcaJob seeded = job();
-  seeded.privacy.use_ledger = false;
-  seeded.privacy.dataset.clear();
-  seeded.run.insecure_seed = 7;
+  seeded.fit.privacy.use_ledger = false;
+  seeded.fit.privacy.dataset.clear();
+  seeded.fit.run.insecure_seed = 7;
   Observer observer;
-  const auto one = run_pca(seeded, observer);
-  const auto two = run_pca(seeded, observer);
+  const auto one = release(study(seeded), observer);
+  const auto two = release(study(seeded), observer);
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_EQ(*one->model.array("components"), *two->model.array("components"));
   EXPECT_EQ(one->model.manifest["private"], false);
   EXPECT_EQ(one->model.manifest["guarantee"].get<std::string>().rfind("NOT PRIVATE", 0), 0U);
-  seeded.run.insecure_seed.reset();
-  const auto kernel = run_pca(seeded, observer);
+  seeded.fit.run.insecure_seed.reset();
+  const auto kernel = release(study(seeded), observer);
   EXPECT_NE(*one->model.array("components"), *kernel->model.array("components"));
   EXPECT_EQ(kernel->model.manifest["private"], true);
 }

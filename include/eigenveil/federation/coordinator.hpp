@@ -2,7 +2,7 @@
 
 #include "eigenveil/federation/questions.hpp"
 #include "eigenveil/federation/sites.hpp"
-#include "eigenveil/job/engine.hpp"
+#include "eigenveil/intake/engine.hpp"
 
 namespace eigenveil::federation {
 

@@ -3,7 +3,8 @@
 #include <set>
 
 #include "eigenveil/federation/certificates.hpp"
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/intake/rows.hpp"
+#include "eigenveil/privacy/event.hpp"
 #include "wire.pb.h"
 
 namespace eigenveil::federation {

@@ -3,11 +3,11 @@
 #include <functional>
 #include <memory>
 
+#include "eigenveil/base/observer.hpp"
 #include "eigenveil/federation/keys.hpp"
 #include "eigenveil/federation/script.hpp"
 #include "eigenveil/federation/site_config.hpp"
 #include "eigenveil/federation/stored.hpp"
-#include "eigenveil/job/observer.hpp"
 #include "eigenveil/ledger/ledger.hpp"
 #include "eigenveil/ledger/work.hpp"
 #include "eigenveil/query/filtered.hpp"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "eigenveil/job/engine.hpp"
+#include "eigenveil/intake/engine.hpp"
 #include "eigenveil/planner/forecast.hpp"
 
 namespace eigenveil {
@@ -16,7 +16,7 @@ struct PublicGuess {
 
 /// What was chosen, and the forecasts that made it so.
 struct Selection {
-  PcaProgram program;
+  std::size_t index;         ///< among the programs
   nlohmann::json forecasts;  ///< [{method, sin2, lost_variance}], for the manifest; empty if there was no choice
 };
 
@@ -27,11 +27,7 @@ Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::si
 /// Refuses what the planner would need and has not got, before a row is read. `planned`: it will be asked.
 Status check_guess(const PublicGuess& guess, const Budget& budget, bool planned, std::size_t columns);
 
-/// The candidate with the best forecast, from public facts alone.
-Result<Selection> select_program(const std::vector<PcaProgram>& programs, const PublicModel& model,
-                                 const Budget& budget, int threads, Observer& observer);
-
-/// The same for rows that are there; their number enters only where it is public.
+/// The candidate with the best forecast, from public facts alone: the number of rows enters only where it is public.
 Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const HeldRows& rows,
                          const Budget& budget, int threads, Observer& observer);
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "eigenveil/job/observer.hpp"
+#include "eigenveil/base/observer.hpp"
 #include "eigenveil/release/npz.hpp"
 
 namespace eigenveil {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "eigenveil/intake/rows.hpp"
 #include "eigenveil/job/plan.hpp"
-#include "eigenveil/job/rows.hpp"
 #include "eigenveil/planner/gep_forecast.hpp"
 
 namespace eigenveil {

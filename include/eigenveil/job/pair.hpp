@@ -6,20 +6,16 @@ namespace eigenveil {
 
 /// Private solutions of A v = lambda B v for two given matrices, from files to a released model.
 struct PairJob {
+  FitJob fit;  ///< its rows are not used
+  GepChoices gep;
   std::string matrix_a;  ///< d x d, symmetric; any kind of file that rows may have
   std::string matrix_b;
   double sensitivity_a;  ///< how far one row can move the matrix as it is given, in Frobenius norm
   double sensitivity_b;
   std::size_t rows;  ///< public number of rows behind the matrices, for the record
-  PrivacyOptions privacy;
-  RunOptions run;
-  GepChoices gep;
-  std::string out;
-  std::string report;
-  ReportOptions report_options;
 };
 
 /// Model "gep": vectors (d x K), eigenvalues (K), mean, offset and scale (d; zero, zero and one).
-Result<FitOutcome> run_pair(const PairJob& job, Observer& observer);
+Result<Release> release(const PairJob& job, Observer& observer);
 
 }  // namespace eigenveil

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "eigenveil/job/engine.hpp"
+#include "eigenveil/intake/engine.hpp"
 
 /// One owner's rows on many machines. Rank 0 is the program: it alone charges, draws noise, prints and writes. The
 /// other ranks hold shares of the rows and add up what it asks for. Sums are exact integers, so that the release does

@@ -4,17 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/base/types.hpp"
+#include "eigenveil/base/named_array.hpp"
 
 namespace eigenveil {
-
-/// One named array of a file that numpy.load opens, stored as float64. A vector is one column here and has shape
-/// (n,) in the file.
-struct NamedArray {
-  std::string name;
-  Matrix values;
-  bool is_vector = false;
-};
 
 /// A named text member of the archive, e.g. manifest.json.
 struct NamedText {

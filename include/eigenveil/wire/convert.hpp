@@ -1,6 +1,6 @@
 #pragma once
 
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/intake/rows.hpp"
 #include "eigenveil/query/filtered.hpp"
 #include "wire.pb.h"
 

@@ -1,5 +1,7 @@
 #include "eigenveil/estimators/covariance/covariance.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "eigenveil/estimators/pca/gram.hpp"
@@ -42,6 +44,52 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget
   PcaResult pca{pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows,
                 2 * released.noise * std::sqrt(static_cast<double>(d))};
   return CovarianceFit{std::move(pca), 0};
+}
+
+namespace {
+
+class CovarianceEstimator final : public Estimator {
+ public:
+  CovarianceEstimator(CovarianceProgram program, bool dense) : program_(std::move(program)), dense_(dense) {}
+
+  std::string_view name() const override { return "covariance"; }
+  std::string method() const override { return std::string(eigenveil::name(program_.method)); }
+  std::string purpose() const override {
+    return fmt::format("covariance --method {}{}", method(), guarantee_flag(pca_program(program_)));
+  }
+  nlohmann::json options() const override {
+    nlohmann::json options = options_json(pca_program(program_));
+    options.erase("components");
+    return options;
+  }
+  Status check(const RowsShape& shape, const Budget& budget) const override {
+    return eigenveil::check(program_, shape.columns, budget);
+  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(pca_program(program_), budget); }
+  std::size_t bytes(std::size_t columns, int threads) const override {
+    return sums_bytes(pca_program(program_), columns, threads);
+  }
+  Result<Fit> fit(Oracle& oracle, const Budget& budget) const override {
+    const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, budget, oracle));
+    Fit fit{{{"components", fitted.pca.components.transpose()},
+             {"eigenvalues", fitted.pca.eigenvalues, true},
+             {"noise_variance", Vector::Constant(1, fitted.noise_variance), true},
+             {"mean", fitted.pca.mean, true}},
+            fitted.pca.rows};
+    if (program_.method == PcaMethod::kGram || dense_) fit.arrays.push_back({"covariance", fitted.dense()});
+    add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
+    return fit;
+  }
+
+ private:
+  CovarianceProgram program_;
+  bool dense_;
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> estimator(CovarianceProgram program, bool dense) {
+  return std::make_unique<CovarianceEstimator>(std::move(program), dense);
 }
 
 }  // namespace eigenveil

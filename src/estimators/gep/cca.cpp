@@ -157,4 +157,47 @@ Result<CcaResult> fit_cca(Oracle& oracle, const CcaOptions& options) {
   return result_of(solved, d, prepared);
 }
 
+namespace {
+
+class CcaEstimator final : public Estimator {
+ public:
+  explicit CcaEstimator(CcaOptions options) : options_(std::move(options)) {}
+
+  std::string_view name() const override { return "cca"; }
+  std::string method() const override { return std::string(eigenveil::name(options_.gep.noise)); }
+  std::string purpose() const override {
+    return fmt::format("cca --noise {} --components {}", method(), options_.gep.components);
+  }
+  nlohmann::json options() const override { return options_json(options_.gep); }
+  Status check(const RowsShape& shape, const Budget& budget) const override {
+    EIGENVEIL_TRY(eigenveil::check(options_.gep, budget));
+    return eigenveil::check(shape, options_);
+  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override {
+    return options_.gep.as_in_paper ? paper_plan_cca(options_, budget.epsilon, budget.delta)
+                                    : plan_cca(budget.adjacency, options_);
+  }
+  std::size_t bytes(std::size_t columns, int threads) const override {
+    return sums_bytes(options_.gep, columns, 2 * options_.gep.components, threads);
+  }
+  Result<Fit> fit(Oracle& oracle, const Budget& /*budget*/) const override {
+    const auto found = EIGENVEIL_TRY(fit_cca(oracle, options_));
+    Fit fit{{{"x_weights", found.x_weights},
+             {"y_weights", found.y_weights},
+             {"correlations", found.correlations, true},
+             {"mean", found.mean, true}},
+            found.rows};
+    fit.facts["x_features"] = options_.x_columns;
+    add_solution(fit, found.ridge, found.noise_edge, found.correlations, found.notes);
+    return fit;
+  }
+
+ private:
+  CcaOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Estimator> estimator(CcaOptions options) { return std::make_unique<CcaEstimator>(std::move(options)); }
+
 }  // namespace eigenveil

@@ -6,6 +6,48 @@
 
 namespace eigenveil {
 
+std::string_view name(GepNoise noise) { return noise == GepNoise::kOnce ? "once" : "each-step"; }
+
+std::string_view name(GepStart start) {
+  return start == GepStart::kAuto ? "auto" : start == GepStart::kRandom ? "random" : "admm";
+}
+
+std::size_t sums_bytes(const GepOptions& options, std::size_t columns, std::size_t width, int threads) {
+  // A sum per thread in doubles, exact totals of 16 bytes, the released matrix and what the solver copies.
+  const std::size_t widest =
+      options.noise == GepNoise::kOnce ? std::max(columns, width) : std::max<std::size_t>(8, width);
+  return columns * widest * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
+}
+
+nlohmann::json options_json(const GepOptions& options) {
+  nlohmann::json json = {{"components", options.components}};
+  if (options.sparsity) json["sparsity"] = *options.sparsity;
+  if (options.sparsity || options.noise == GepNoise::kEachStep) {
+    json["init"] = name(options.start);
+    json["step"] = options.step ? nlohmann::json(*options.step) : nlohmann::json("auto");
+  }
+  if (options.noise == GepNoise::kEachStep) json["rounds"] = options.rounds;
+  json["ridge"] = options.ridge ? nlohmann::json(*options.ridge) : nlohmann::json("auto");
+  return json;
+}
+
+void add_solution(Fit& fit, double ridge, double noise_edge, const Vector& values,
+                  const std::vector<std::string>& notes) {
+  fit.facts["ridge"] = ridge;
+  fit.warnings.insert(fit.warnings.end(), notes.begin(), notes.end());
+  if (!(noise_edge > 0)) return;
+  fit.facts["noise_edge"] = noise_edge;
+  if (auto warning = drowned_warning(values, noise_edge, "directions have values"))
+    fit.warnings.push_back(*std::move(warning));
+}
+
+Status check(const GepOptions& options, const Budget& budget) {
+  EIGENVEIL_TRY(check(options));
+  if (options.as_in_paper && budget.adjacency != Adjacency::kReplaceOne)
+    return usage_error("--calibration paper divides by the number of rows, so it must be public: use replace-one");
+  return {};
+}
+
 Status check(const GepOptions& options) {
   if (options.components < 1) return usage_error("--components must be at least 1");
   if (options.rounds < 1) return usage_error("--rounds must be at least 1");

@@ -43,10 +43,10 @@ Status PairOracle::check(const PrivatePair& pair) {
   return {};
 }
 
-PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
+PairOracle::Steps PairOracle::quantise(const Matrix& M, double sensitivity) {
   const double unit = unit_for(sensitivity);
   const auto d = static_cast<std::size_t>(M.rows());
-  Lattice lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kUpwards};
+  Steps lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kUpwards};
   // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
   const auto step = [&](std::size_t i, std::size_t j) {
     return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
@@ -57,20 +57,22 @@ PairOracle::Lattice PairOracle::quantise(const Matrix& M, double sensitivity) {
   return lattice;
 }
 
-PairOracle::PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation,
+PairOracle::PairOracle(std::size_t d, std::size_t rows, Steps a, Steps b, std::unique_ptr<Reservation> reservation,
                        SecureRandom random)
     : d_(d),
+      rows_(rows),
       a_(std::move(a)),
       b_(std::move(b)),
       reservation_(std::move(reservation)),
       meter_(reservation_->plan()),
       random_(std::move(random)) {}
 
-Result<PairOracle> PairOracle::make(const PrivatePair& pair, std::unique_ptr<Reservation> reservation,
-                                    SecureRandom random) {
+Result<std::unique_ptr<PairOracle>> PairOracle::make(const PrivatePair& pair, std::size_t rows,
+                                                     std::unique_ptr<Reservation> reservation, SecureRandom random) {
   EIGENVEIL_TRY(check(pair));
-  return PairOracle(static_cast<std::size_t>(pair.A.rows()), quantise(pair.A, pair.sensitivity_a),
-                    quantise(pair.B, pair.sensitivity_b), std::move(reservation), std::move(random));
+  return std::unique_ptr<PairOracle>(
+      new PairOracle(static_cast<std::size_t>(pair.A.rows()), rows, quantise(pair.A, pair.sensitivity_a),
+                     quantise(pair.B, pair.sensitivity_b), std::move(reservation), std::move(random)));
 }
 
 PairOracle::~PairOracle() {
@@ -86,19 +88,27 @@ Result<Answer> PairOracle::release(const std::string& label, PrivateSum sum) {
   return Answer(std::move(released), deviation);
 }
 
-Result<Answer> PairOracle::ask(const std::string& label, Which which) {
-  const Lattice& from = lattice(which);
+Result<Answer> PairOracle::ask(const std::string& label, const SumQuery& query) {
+  const bool a = label.starts_with("matrix a") || label.starts_with("product a");
+  if (!a && !label.starts_with("matrix b") && !label.starts_with("product b"))
+    return internal_error("an ask of a pair names its matrix");
+  const Steps& from = a ? a_ : b_;
+  if (std::holds_alternative<Gram>(query)) return release(label, EIGENVEIL_TRY(whole(from)));
+  const auto* apply = std::get_if<Apply>(&query);
+  if (apply == nullptr) return internal_error("a pair answers for its matrices and their products alone");
+  return release(label, EIGENVEIL_TRY(product(from, apply->X)));
+}
+
+Result<PrivateSum> PairOracle::whole(const Steps& from) const {
   PrivateSum sum{PrivateSum::Layout::kSymmetric, d_, d_, Sensitivity(from.sensitivity), from.unit, {}};
   for (std::size_t j = 0; j < d_; ++j)
     for (std::size_t i = j; i < d_; ++i) sum.values.push_back(from.entries[j * d_ + i]);
-  return release(label, std::move(sum));
+  return sum;
 }
 
-Result<Answer> PairOracle::ask_product(const std::string& label, Which which, const Matrix& V) {
-  const auto X = EIGENVEIL_TRY(Directions::quantise(V));
+Result<PrivateSum> PairOracle::product(const Steps& from, const Directions& X) const {
   if (X.rows() != d_) return internal_error("directions must fit the matrix");
-  const Lattice& from = lattice(which);
-  const auto k = static_cast<std::size_t>(V.cols());
+  const auto k = static_cast<std::size_t>(X.scaled().cols());
   const double moved = from.sensitivity * X.norm_factor() + std::sqrt(static_cast<double>(d_ * k));
   PrivateSum sum{PrivateSum::Layout::kPlain,    d_,        k,
                  Sensitivity(moved * kUpwards), from.unit, std::vector<Int128>(d_ * k)};
@@ -109,7 +119,22 @@ Result<Answer> PairOracle::ask_product(const std::string& label, Which which, co
     }
   // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.
   for (Int128& value : sum.values) value /= Int128{1} << Directions::kBits;
-  return release(label, std::move(sum));
+  return sum;
 }
+
+namespace {
+Error no_rows() { return internal_error("a pair of matrices has no rows to search, shift or map"); }
+}  // namespace
+
+Result<Released<std::size_t>> PairOracle::first_at_most(const std::string& /*label*/, const NormExceedance& /*query*/,
+                                                        std::int64_t /*target*/) {
+  return no_rows();
+}
+Result<FilteredAnswer> PairOracle::ask_filtered(const std::string& /*search*/, const std::string& /*product*/,
+                                                const FilteredApply& /*query*/, std::int64_t /*target*/) {
+  return no_rows();
+}
+Status PairOracle::recenter(const Vector& /*mean*/, RowBound /*radius*/) { return no_rows(); }
+Status PairOracle::remap(const LinearMap& /*M*/, RowBound /*radius*/) { return no_rows(); }
 
 }  // namespace eigenveil

@@ -24,6 +24,9 @@ Status check(const CovarianceProgram& program, std::size_t columns, const Budget
 Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget);
 Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle);
 
+/// The program as an estimator. `dense`: spiked writes the d x d matrix too.
+std::unique_ptr<Estimator> estimator(CovarianceProgram program, bool dense);
+
 /// The same answers as a PCA program asks for.
 PcaProgram pca_program(const CovarianceProgram& program);
 

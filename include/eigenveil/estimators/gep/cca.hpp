@@ -32,6 +32,8 @@ PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options);
 /// The same with the paper's noise (C_1 = C_2 = 12), absolute. Replace-one only.
 PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta delta);
 
+std::unique_ptr<Estimator> estimator(CcaOptions options);
+
 /// The oracle's plan is what `calibrate` made of `plan_cca`.
 Result<CcaResult> fit_cca(Oracle& oracle, const CcaOptions& options);
 

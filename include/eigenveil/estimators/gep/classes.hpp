@@ -20,6 +20,10 @@ struct ClassOptions {
   std::size_t classes;  ///< C, at least 2
   /// sir: C fine slices are merged, in order, into this many of about equal released counts; default: as they are
   std::optional<std::size_t> merged = {};
+  std::vector<std::string> names = {};  ///< of the classes, or of the fine slices: public
+  std::vector<double> cuts = {};        ///< sir: between the fine slices
+  std::string response = {};            ///< sir: the column that was cut
+  bool drop_unlisted = false;           ///< fda: rows of other labels count as zero
 };
 
 struct ClassResult {
@@ -39,6 +43,9 @@ PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
 
 /// The same with the paper's noise (fda: C = 4 between, 7 within; sir: 13 and 6), absolute. Replace-one only.
 PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta);
+
+/// "fda" or "sir".
+std::unique_ptr<Estimator> estimator(ClassOptions options);
 
 /// The oracle's plan is what `calibrate` made of `plan_classes`.
 Result<ClassResult> fit_classes(Oracle& oracle, const ClassOptions& options);

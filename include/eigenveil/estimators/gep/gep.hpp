@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "eigenveil/estimators/estimator.hpp"
 #include "eigenveil/estimators/preparation.hpp"
 
 namespace eigenveil {
@@ -46,6 +47,22 @@ struct GepResult {
 
 /// Refuses options that do not go together, whatever the rows.
 Status check(const GepOptions& options);
+
+std::string_view name(GepNoise noise);
+std::string_view name(GepStart start);
+
+/// The options, as a manifest tells them.
+nlohmann::json options_json(const GepOptions& options);
+
+/// Bytes that a fit needs besides the rows. `width`: of the largest product or of the class sums.
+std::size_t sums_bytes(const GepOptions& options, std::size_t columns, std::size_t width, int threads);
+
+/// Refuses a paper's noise where the number of rows is private.
+Status check(const GepOptions& options, const Budget& budget);
+
+/// Ridge, noise edge and what the solve met, as a manifest tells them. `values`: eigenvalues or correlations.
+void add_solution(Fit& fit, double ridge, double noise_edge, const Vector& values,
+                  const std::vector<std::string>& notes);
 
 /// rho of the paper's lemma 1: (sqrt(eps + ln 1/delta) - sqrt(ln 1/delta))^2.
 double paper_rho(Epsilon epsilon, Delta delta);

@@ -16,6 +16,9 @@ PrivacyPlan plan_pair(Adjacency adjacency, const GepOptions& options);
 /// The same with the paper's noise: sigma = sensitivity sqrt(m / rho), absolute.
 PrivacyPlan paper_plan_pair(Adjacency adjacency, const GepOptions& options, Epsilon epsilon, Delta delta);
 
-Result<GepResult> fit_pair(PairOracle& oracle, const GepOptions& options);
+Result<GepResult> fit_pair(Oracle& oracle, const GepOptions& options);
+
+/// "gep". The sensitivities are what the caller said of the matrices: for the record.
+std::unique_ptr<Estimator> estimator(GepOptions options, double sensitivity_a, double sensitivity_b);
 
 }  // namespace eigenveil

@@ -17,46 +17,50 @@ struct PrivatePair {
   double sensitivity_b;
 };
 
-enum class Which { kA, kB };
-
-/// Answers for a pair of matrices as an Oracle does for rows: exact integers, discrete noise, each ask the next one of
-/// a charged plan. query.proof.md, "A given pair".
-class PairOracle {
+/// Answers for a pair of matrices as any oracle does for rows: exact integers, discrete noise, each ask the next one
+/// of a charged plan. The second word of a label names the matrix: "matrix a", "product b 3". `Gram` asks for it whole,
+/// `Apply` for its product with directions. query.proof.md, "A given pair".
+class PairOracle final : public Oracle {
  public:
   /// Refuses matrices that are not square, finite, symmetric and of one size, and entries above 2^30 sensitivities.
-  static Result<PairOracle> make(const PrivatePair& pair, std::unique_ptr<Reservation> reservation,
-                                 SecureRandom random);
+  static Result<std::unique_ptr<PairOracle>> make(const PrivatePair& pair, std::size_t rows,
+                                                  std::unique_ptr<Reservation> reservation, SecureRandom random);
   /// What `make` would refuse, before anything is charged.
   static Status check(const PrivatePair& pair);
   /// No answer has a larger sensitivity, in its own lattice units.
   static Sensitivity largest_sensitivity() { return Sensitivity(0x1p33); }
-  ~PairOracle();
-  PairOracle(PairOracle&&) = default;
+  ~PairOracle() override;
   PairOracle(const PairOracle&) = delete;
   PairOracle& operator=(const PairOracle&) = delete;
-  PairOracle& operator=(PairOracle&&) = delete;
 
-  std::size_t columns() const { return d_; }
-  /// The whole matrix.
-  Result<Answer> ask(const std::string& label, Which which);
-  /// Its product with a public matrix V (d x k) of nearly orthonormal columns.
-  Result<Answer> ask_product(const std::string& label, Which which, const Matrix& V);
-  bool complete() const { return meter_.complete(); }
+  RowsShape shape() const override { return {d_, rows_, {1, 20}, Adjacency::kReplaceOne}; }
+  const PrivacyPlan& plan() const override { return reservation_->plan(); }
+  Result<Answer> ask(const std::string& label, const SumQuery& query) override;
+  bool complete() const override { return meter_.complete(); }
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target) override;
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target) override;
+  Status recenter(const Vector& mean, RowBound radius) override;
+  Status remap(const LinearMap& M, RowBound radius) override;
 
  private:
-  struct Lattice {
+  struct Steps {
     std::vector<std::int64_t> entries;  ///< d x d
     double unit;                        ///< a power of two
     double sensitivity;                 ///< in units, rounded up
   };
-  static Lattice quantise(const Matrix& M, double sensitivity);
-  PairOracle(std::size_t d, Lattice a, Lattice b, std::unique_ptr<Reservation> reservation, SecureRandom random);
-  const Lattice& lattice(Which which) const { return which == Which::kA ? a_ : b_; }
+  static Steps quantise(const Matrix& M, double sensitivity);
+  PairOracle(std::size_t d, std::size_t rows, Steps a, Steps b, std::unique_ptr<Reservation> reservation,
+             SecureRandom random);
+  Result<PrivateSum> whole(const Steps& from) const;
+  Result<PrivateSum> product(const Steps& from, const Directions& X) const;
   Result<Answer> release(const std::string& label, PrivateSum sum);
 
   std::size_t d_;
-  Lattice a_;
-  Lattice b_;
+  std::size_t rows_;
+  Steps a_;
+  Steps b_;
   std::unique_ptr<Reservation> reservation_;
   Meter meter_;
   SecureRandom random_;

@@ -2,8 +2,9 @@
 
 #include <string_view>
 
-#include "eigenveil/estimators/budget.hpp"
+#include "eigenveil/estimators/estimator.hpp"
 #include "eigenveil/estimators/pca/spiked.hpp"
+#include "eigenveil/privacy/budget.hpp"
 
 namespace eigenveil {
 
@@ -24,6 +25,7 @@ struct PcaProgram {
   PcaOptions options;
   PowerOptions power = {};
   SpikedOptions spiked = {};
+  bool as_in_paper = false;  ///< the paper's own noise: its manifest names no filter
 };
 
 struct PcaFit {
@@ -45,6 +47,19 @@ Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& orac
 
 /// Bytes of the program's own sums besides the rows.
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads);
+
+/// The program as an estimator.
+std::unique_ptr<Estimator> estimator(PcaProgram program);
+
+// What a covariance, which asks for the same, says of itself too.
+
+/// The program's options, as a manifest tells them.
+nlohmann::json options_json(const PcaProgram& program);
+/// What the ledger remembers of a fit whose guarantee rests on a model.
+std::string guarantee_flag(const PcaProgram& program);
+/// Noise edge, rates of the error, and what a model-based guarantee assumes.
+void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
+               const std::optional<AssumedSensitivity>& assumed, const Budget& budget);
 
 /// "gram", "adaptive-power, 4 rounds", ...
 std::string describe(const PcaProgram& program);

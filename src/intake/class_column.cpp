@@ -1,4 +1,4 @@
-#include "eigenveil/job/class_column.hpp"
+#include "eigenveil/intake/class_column.hpp"
 
 #include <fmt/format.h>
 

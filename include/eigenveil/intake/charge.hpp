@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/estimators/budget.hpp"
-#include "eigenveil/job/observer.hpp"
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/base/observer.hpp"
+#include "eigenveil/intake/rows.hpp"
 #include "eigenveil/ledger/ledger.hpp"
+#include "eigenveil/privacy/budget.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
 namespace eigenveil {
@@ -24,6 +24,7 @@ struct PrivacyOptions {
   std::string ledger;   ///< path; empty: Ledger::default_path()
   std::string dataset;  ///< empty: the one with a budget that the file belongs to, or the file's own record
   Calibration calibration = Calibration::kTight;
+  bool auto_delta = false;  ///< delta is 1 / (2 n), n public
 };
 
 /// What was charged, as a manifest tells it.
@@ -40,8 +41,8 @@ struct Charge {
 /// The private files behind a release: which data set pays depends on them.
 class PrivateFiles {
  public:
-  PrivateFiles(const std::string& path) { add(path); }  // NOLINT(google-explicit-constructor)
-  PrivateFiles(std::initializer_list<std::string> paths) {
+  PrivateFiles(const std::string& path) { add(path); }   // NOLINT(google-explicit-constructor)
+  PrivateFiles(const std::vector<std::string>& paths) {  // NOLINT(google-explicit-constructor)
     for (const std::string& path : paths) add(path);
   }
   const std::vector<std::string>& paths() const { return paths_; }
@@ -96,8 +97,5 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
 
 /// The budget alone, for estimators and the planner.
 Budget budget_of(const PrivacyOptions& privacy);
-
-/// The guarantee in plain words. A paper's noise guarantees what it was certified for, not what the paper claims.
-std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge);
 
 }  // namespace eigenveil

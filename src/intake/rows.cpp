@@ -1,4 +1,4 @@
-#include "eigenveil/job/rows.hpp"
+#include "eigenveil/intake/rows.hpp"
 
 #include <fmt/format.h>
 
@@ -94,6 +94,8 @@ Status pick_columns(Schema& schema, const RowOptions& options) {
 }  // namespace
 
 Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
+  // Views have unit length; a class adds nothing to a row.
+  if (options.pairs) return RowBound::of(options.pairs->files.labels.empty() ? std::sqrt(2.0) : 1.0);
   const double largest = map.largest_norm();
   // Under private centring the rows are bounded twice; the first time nothing that the ranges allow is cut.
   if (options.row_bound && (options.center != Center::kPrivate || !std::isfinite(largest))) return *options.row_bound;
@@ -119,7 +121,21 @@ Result<FileFacts> file_facts(const RowOptions& options) {
   return facts;
 }
 
-Result<OpenedData> open_data(const RowOptions& options) {
+namespace {
+
+// What fits no query over more than one view: pairs have their own bound, names and missing values.
+Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
+  auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, options.source.share, threads));
+  std::vector<std::string> names = opened.source->columns();
+  if (opened.inputs->classed) names.pop_back();
+  return OpenedData{std::move(opened.source), ColumnMap::identity(names), opened.inputs->classes, options.source,
+                    std::move(opened.inputs)};
+}
+
+}  // namespace
+
+Result<OpenedData> open_data(const RowOptions& options, int threads) {
+  if (options.pairs) return opened_pairs(options, threads);
   auto facts = EIGENVEIL_TRY(file_facts(options));
   SourceOptions source_options = std::move(facts.source);
   std::optional<Schema> schema = std::move(facts.schema);
@@ -156,35 +172,39 @@ Result<OpenedData> open_data(const RowOptions& options) {
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
                                Observer& observer) {
-  constexpr std::size_t kProgram = std::size_t{96} << 20;  // the program itself, BLAS buffers, one batch of raw rows
-  constexpr std::size_t kLeastRows = std::size_t{16} << 20;
-  if (run.memory < kProgram + kLeastRows + reserved)
-    return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
-                                   run.memory >> 20, ((kProgram + kLeastRows + reserved) >> 20) + 1));
-  observer.step("reading rows");
-  auto opened = EIGENVEIL_TRY(open_data(options));
-  if (!opened.source) return internal_error("there is no file to read rows from");
-  const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
+  auto opened = EIGENVEIL_TRY(open_data(options, thread_count(run)));
+  return bound_rows(opened, options, run, reserved, observer);
+}
 
-  BoundingOptions bounding{.bound = bound};
+Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, const RunOptions& run,
+                               std::size_t reserved, Observer& observer) {
+  // The program itself, BLAS buffers, one batch of raw rows; encoders and a batch of their features.
+  const std::size_t program = std::size_t{options.pairs ? 512U : 96U} << 20;
+  constexpr std::size_t kLeastRows = std::size_t{16} << 20;
+  if (run.memory < program + kLeastRows + reserved)
+    return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
+                                   run.memory >> 20, ((program + kLeastRows + reserved) >> 20) + 1));
+  observer.step(options.pairs ? "reading and encoding pairs" : "reading rows");
+  if (!opened.source) return internal_error("there is no file to read rows from");
+  BoundingOptions bounding{.bound = EIGENVEIL_TRY(first_bound(options, opened.map))};
   bounding.missing = options.missing;
-  bounding.memory_bytes = run.memory - kProgram - reserved;
+  bounding.memory_bytes = run.memory - program - reserved;
   bounding.threads = thread_count(run);
+  const std::size_t last = opened.source->columns().size() - 1;
+  if (opened.pairs && opened.pairs->classed) bounding.class_column = last;
   if (options.class_column) {
-    bounding.class_column = opened.source->columns().size() - 1;
+    bounding.class_column = last;
     bounding.classes = opened.classes.size();
     bounding.drop_unlisted = options.class_column->drop_unlisted;
   }
   auto rows = BoundedRows::read(*opened.source, opened.map, bounding, [&](double share) { observer.progress(share); });
-  if (!rows) {
-    Error error = rows.error();
-    const std::string part = opened.source->part();
-    const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
-    if (error.code == ErrorCode::kBadInput && !placed)
-      error.message = (part.empty() ? options.data : part) + ", " + error.message;
-    return error;
-  }
-  return rows;
+  if (rows || options.pairs) return rows;
+  Error error = rows.error();
+  const std::string part = opened.source->part();
+  const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
+  if (error.code == ErrorCode::kBadInput && !placed)
+    error.message = (part.empty() ? options.data : part) + ", " + error.message;
+  return error;
 }
 
 }  // namespace eigenveil

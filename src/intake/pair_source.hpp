@@ -2,8 +2,7 @@
 
 #include <functional>
 
-#include "eigenveil/data/source.hpp"
-#include "eigenveil/job/clip.hpp"
+#include "eigenveil/intake/pairs.hpp"
 
 namespace eigenveil {
 

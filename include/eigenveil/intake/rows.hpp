@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/estimators/preparation.hpp"
-#include "eigenveil/job/class_column.hpp"
-#include "eigenveil/job/observer.hpp"
+#include "eigenveil/base/observer.hpp"
+#include "eigenveil/intake/class_column.hpp"
+#include "eigenveil/intake/pairs.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
 namespace eigenveil {
@@ -30,6 +30,7 @@ struct RowOptions {
   std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes
   std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
   std::optional<Schema> bounds = {};             ///< a schema that is no file; not together with `schema` or ranges
+  std::optional<PairReading> pairs = {};         ///< rows that are pairs of two views; nothing above applies then
 };
 
 class Engine;
@@ -54,13 +55,19 @@ struct OpenedData {
   ColumnMap map;
   std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
   SourceOptions read_with = {};           ///< how the source was opened
+  std::shared_ptr<const PairInputs> pairs = {};
 };
-Result<OpenedData> open_data(const RowOptions& options);
+Result<OpenedData> open_data(const RowOptions& options, int threads = 1);
 
 /// The bound that rows are shortened to when they are read.
 Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map);
 
-/// Reads and bounds the rows. `reserved` bytes of the memory are left for the estimator's own sums.
+/// Reads and bounds the rows of an opened file, to their end. `reserved` bytes of the memory are left for the
+/// estimator's own sums.
+Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, const RunOptions& run,
+                               std::size_t reserved, Observer& observer);
+
+/// Opens a file and does the same.
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
                                Observer& observer);
 

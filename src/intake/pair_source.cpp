@@ -1,4 +1,4 @@
-#include "clip_source.hpp"
+#include "pair_source.hpp"
 
 #include <cblas.h>
 #include <fmt/format.h>

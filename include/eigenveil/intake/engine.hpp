@@ -1,11 +1,9 @@
 #pragma once
 
-#include "eigenveil/job/privacy.hpp"
+#include "eigenveil/intake/charge.hpp"
 #include "eigenveil/query/row_sums.hpp"
 
 namespace eigenveil {
-
-struct PairReading;  // clip.hpp
 
 /// What a charge is for.
 struct ChargeRequest {
@@ -33,27 +31,18 @@ class HeldRows {
 class Engine {
  public:
   virtual ~Engine() = default;
-  virtual Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, const OpenedData& opened,
-                                                 const RunOptions& run, std::size_t reserved, Observer& observer) = 0;
-  /// The same for the pairs of a clip fit. Refused unless an engine can.
-  virtual Result<std::unique_ptr<HeldRows>> hold_pairs(const PairReading& reading, const RunOptions& run,
-                                                       Observer& observer);
+  /// Has the rows that were opened here read and bounded, wherever they are.
+  virtual Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
+                                                 std::size_t reserved, Observer& observer) = 0;
 };
 
 /// Rows of one owner, whose ledger is charged and whose noise is drawn here.
 std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagnostics diagnostics);
 
-/// Rows on the lattice, and the public facts about how they got there.
-struct BoundedData {
-  std::unique_ptr<HeldRows> rows;
-  ColumnMap map;
-  PreparationOptions preparation;
-  std::vector<std::string> classes = {};  ///< public labels of the classes, if there is a class column
-};
-
-/// Has the rows read and bounded. `reserved` bytes of the memory are left for the estimator's own sums.
-Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
-                               Observer& observer);
+/// Has the rows read and bounded, by the engine of `run` or here. `reserved` bytes of the memory are left for the
+/// estimator's own sums.
+Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
+                                       std::size_t reserved, Observer& observer);
 
 /// Charges a plan, and only then gives an oracle, whose asks the observer hears of.
 Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer);

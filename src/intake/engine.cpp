@@ -1,4 +1,4 @@
-#include "eigenveil/job/engine.hpp"
+#include "eigenveil/intake/engine.hpp"
 
 namespace eigenveil {
 namespace {
@@ -79,34 +79,18 @@ class OwnRows final : public HeldRows {
   BoundingDiagnostics diagnostics_;
 };
 
-Result<std::unique_ptr<HeldRows>> hold_here(const RowOptions& options, const RunOptions& run, std::size_t reserved,
-                                            Observer& observer) {
-  auto rows = EIGENVEIL_TRY(bound_rows(options, run, reserved, observer));
-  const BoundingDiagnostics diagnostics = rows.diagnostics();
-  return own_rows(sums_of(std::move(rows)), diagnostics);
-}
-
 }  // namespace
-
-Result<std::unique_ptr<HeldRows>> Engine::hold_pairs(const PairReading& /*reading*/, const RunOptions& /*run*/,
-                                                     Observer& /*observer*/) {
-  return usage_error("clip cannot be fitted on pairs that others hold");
-}
 
 std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagnostics diagnostics) {
   return std::make_unique<OwnRows>(std::move(sums), diagnostics);
 }
 
-Result<BoundedData> bound_data(const RowOptions& options, const RunOptions& run, std::size_t reserved,
-                               Observer& observer) {
-  auto opened = EIGENVEIL_TRY(open_data(options));
-  auto rows = EIGENVEIL_TRY(run.engine ? run.engine->hold(options, opened, run, reserved, observer)
-                                       : hold_here(options, run, reserved, observer));
-  PreparationOptions preparation;
-  preparation.private_mean = options.center == Center::kPrivate;
-  preparation.bound = options.row_bound;
-  preparation.private_bound = options.private_row_bound;
-  return BoundedData{std::move(rows), std::move(opened.map), preparation, std::move(opened.classes)};
+Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
+                                       std::size_t reserved, Observer& observer) {
+  if (run.engine) return run.engine->hold(options, opened, run, reserved, observer);
+  auto rows = EIGENVEIL_TRY(bound_rows(opened, options, run, reserved, observer));
+  const BoundingDiagnostics diagnostics = rows.diagnostics();
+  return own_rows(sums_of(std::move(rows)), diagnostics);
 }
 
 Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer) {

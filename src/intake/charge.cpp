@@ -1,4 +1,4 @@
-#include "eigenveil/job/privacy.hpp"
+#include "eigenveil/intake/charge.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <set>
 
-#include "eigenveil/estimators/pca/model_sensitivity.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -153,32 +152,6 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
 
 Budget budget_of(const PrivacyOptions& privacy) {
   return {privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting, privacy.calibration};
-}
-
-std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& charge) {
-  if (!charge.secure)
-    return "NOT PRIVATE: the noise was made from a given seed, and whoever knows the seed can subtract it. For tests "
-           "and demonstrations only.";
-  const bool paper = privacy.calibration == Calibration::kPaper;
-  const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
-  const bool model = charge.plan.model_based;
-  const std::string words = fmt::format(
-      "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
-      "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
-      "except with probability {:g}. ",
-      epsilon, privacy.delta.value(),
-      model ? "one row is replaced by an independent copy; the number of rows is public"
-      : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
-                                                    : "one row is added or removed; the number of rows is private",
-      epsilon, std::exp(epsilon), privacy.delta.value());
-  return words +
-         (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
-                              "spiked model, and neighbours that replace one by an independent copy, the "
-                              "sensitivity bound holds with probability at least {:g} (confidence {:g}). For "
-                              "other rows or neighbours nothing is promised.",
-                              1 - kModelFailure, kModelConfidence)
-                : "It holds for every data set; it does not depend on how the rows were drawn.") +
-         (charge.federation ? " " + charge.federation->value("condition", "") : "");
 }
 
 }  // namespace eigenveil

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "eigenveil/base/named_array.hpp"
+#include "eigenveil/privacy/budget.hpp"
+#include "eigenveil/query/oracle.hpp"
+
+namespace eigenveil {
+
+/// What a fit gives: what was released, what follows from it, and public facts.
+struct Fit {
+  std::vector<NamedArray> arrays;
+  std::optional<double> rows;                       ///< public, or a released count; none: nobody asked
+  nlohmann::json facts = nlohmann::json::object();  ///< for the manifest, beside what every release says
+  std::vector<std::string> warnings = {};
+  nlohmann::json options = nlohmann::json::object();  ///< that followed from the budget, beside the estimator's own
+};
+
+/// A public program that sees the data only through noisy exact sums over bounded rows. Everything it may decide, it
+/// decides from its options, public facts and answers.
+class Estimator {
+ public:
+  virtual ~Estimator() = default;
+
+  /// The kind of its model: "pca", ...
+  virtual std::string_view name() const = 0;
+  /// Which of several ways to that model.
+  virtual std::string method() const = 0;
+  /// What the ledger remembers.
+  virtual std::string purpose() const = 0;
+  /// Its options, as a manifest tells them.
+  virtual nlohmann::json options() const = 0;
+
+  /// Refuses options that do not go together, or do not fit rows of that shape or such a budget. Nothing is charged
+  /// yet.
+  virtual Status check(const RowsShape& shape, const Budget& budget) const = 0;
+  /// Every answer that `fit` will ask for: with relative weights for `calibrate`, or with a paper's own noise.
+  virtual Result<PrivacyPlan> plan(const Budget& budget) const = 0;
+  /// Bytes of its own sums besides the rows.
+  virtual std::size_t bytes(std::size_t columns, int threads) const = 0;
+  /// Asks for everything in the plan, in its order. The oracle's plan is `plan` with its noise settled.
+  virtual Result<Fit> fit(Oracle& oracle, const Budget& budget) const = 0;
+
+  /// What the number of rows says about the options. It may be private: for the operator alone.
+  virtual std::vector<std::string> notes(std::size_t /*rows*/) const { return {}; }
+};
+
+/// "3 of the 5 components ...": said of values that noise alone would give; nothing if there are none.
+std::optional<std::string> drowned_warning(const Vector& values, double noise_edge, std::string_view what);
+
+}  // namespace eigenveil

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eigenveil/estimators/estimator.hpp"
+#include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/intake/engine.hpp"
+#include "eigenveil/release/report.hpp"
+
+namespace eigenveil {
+
+/// What every fit is given: where it reads, what it may spend, how it runs, where it writes.
+struct FitJob {
+  RowOptions rows;
+  PrivacyOptions privacy;
+  RunOptions run;
+  std::string out;     ///< model.npz
+  std::string report;  ///< report.html; empty: none
+  ReportOptions report_options = {};
+};
+
+/// Which of the rivals, and the forecasts that made it so.
+struct Chosen {
+  std::size_t index;
+  nlohmann::json planner;  ///< for the manifest
+};
+
+/// Estimators that could do what was asked. If there are several, `choose` tells which one does, from public facts.
+struct Rivals {
+  std::vector<std::unique_ptr<Estimator>> estimators;
+  std::function<Result<Chosen>(const HeldRows& rows, Observer& observer)> choose = {};
+};
+
+/// What to read, and what to run on it once its columns are known.
+struct Study {
+  FitJob job;
+  std::function<Result<Rivals>(const OpenedData& opened)> rivals;
+};
+
+struct Release {
+  Model model;
+  BoundingDiagnostics diagnostics;  ///< private: for the operator's terminal alone
+  std::vector<std::string> notes;   ///< what the number of rows says about the options. Private likewise
+};
+
+/// Opens, checks, bounds, charges, fits, writes; in that order, so that a bad file or an unwritable folder costs
+/// nothing.
+Result<Release> release(const Study& study, Observer& observer);
+
+/// The second half of it, for rows that are held already. `opened`: what is public about them.
+Result<Release> release(const FitJob& job, const Rivals& rivals, const OpenedData& opened, HeldRows& rows,
+                        Observer& observer);
+
+/// Refuses what does not fit the public facts or could not be written, before a row is read.
+Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened);
+
+/// What has to be learnt and paid for before an estimator's own work, as the row options say.
+PreparationOptions preparation_of(const RowOptions& rows);
+
+}  // namespace eigenveil

@@ -1,0 +1,7 @@
+#include "eigenveil/base/version.hpp"
+
+namespace eigenveil {
+
+const char* version() { return EIGENVEIL_VERSION; }
+
+}  // namespace eigenveil

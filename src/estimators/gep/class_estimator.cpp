@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eigenveil/estimators/gep/classes.hpp"
+
+namespace eigenveil {
+namespace {
+
+std::vector<std::string> merged_names(const std::vector<std::string>& fine, const std::vector<double>& cuts,
+                                      const std::vector<std::size_t>& first) {
+  if (first.empty()) return fine;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const bool last = i + 1 == first.size();
+    if (i == 0 && last)
+      names.emplace_back("all");
+    else if (i == 0)
+      names.push_back(fmt::format("below {:g}", cuts[first[1] - 1]));
+    else if (last)
+      names.push_back(fmt::format("{:g} and more", cuts[first[i] - 1]));
+    else
+      names.push_back(fmt::format("{:g} to {:g}", cuts[first[i] - 1], cuts[first[i + 1] - 1]));
+  }
+  return names;
+}
+
+class ClassEstimator final : public Estimator {
+ public:
+  explicit ClassEstimator(ClassOptions options) : options_(std::move(options)) {}
+
+  std::string_view name() const override { return fisher() ? "fda" : "sir"; }
+  std::string method() const override { return std::string(eigenveil::name(options_.gep.noise)); }
+  std::string purpose() const override {
+    return fmt::format("{} --noise {} --components {}", name(), method(), options_.gep.components);
+  }
+  nlohmann::json options() const override {
+    nlohmann::json json = options_json(options_.gep);
+    if (fisher()) json["unlisted"] = options_.drop_unlisted ? "drop" : "error";
+    if (options_.merged) json["slices"] = fmt::format("private:{}", *options_.merged);
+    return json;
+  }
+  Status check(const RowsShape& shape, const Budget& budget) const override {
+    EIGENVEIL_TRY(eigenveil::check(options_.gep, budget));
+    return eigenveil::check(shape, options_);
+  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override {
+    return options_.gep.as_in_paper ? paper_plan_classes(options_, budget.epsilon, budget.delta)
+                                    : plan_classes(budget.adjacency, options_);
+  }
+  std::size_t bytes(std::size_t columns, int threads) const override {
+    return sums_bytes(options_.gep, columns, std::max(options_.classes, options_.gep.components), threads);
+  }
+  Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
+
+ private:
+  bool fisher() const { return options_.problem == ClassProblem::kFisher; }
+  ClassOptions options_;
+};
+
+Result<Fit> ClassEstimator::fit(Oracle& oracle, const Budget& /*budget*/) const {
+  const auto found = EIGENVEIL_TRY(fit_classes(oracle, options_));
+  const GepResult& solution = found.solution;
+  Fit fit{{{fisher() ? "scalings" : "directions", solution.vectors},
+           {"eigenvalues", solution.values, true},
+           {fisher() ? "class_means" : "slice_means", found.class_means},
+           {"priors", found.priors, true},
+           {"mean", found.mean, true}},
+          found.rows};
+  add_solution(fit, solution.ridge, solution.noise_edge, solution.values, solution.notes);
+  const auto names = merged_names(options_.names, options_.cuts, found.first);
+  fit.facts[fisher() ? "classes" : "slices"] = names;
+  if (!fisher()) fit.facts["response"] = options_.response;
+  for (const std::size_t empty : found.empty)
+    fit.warnings.push_back(fmt::format(
+        "{} '{}': its released count is no larger than noise, so it has no mean of its own and takes no part.",
+        fisher() ? "Class" : "Slice", names[empty]));
+  return fit;
+}
+
+}  // namespace
+
+std::unique_ptr<Estimator> estimator(ClassOptions options) {
+  return std::make_unique<ClassEstimator>(std::move(options));
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "eigenveil/estimators/pca/method.hpp"
+
+namespace eigenveil {
+namespace {
+
+const char* name(RowFilter filter) {
+  return filter == RowFilter::kOff ? "off" : filter == RowFilter::kShrink ? "shrink" : "drop";
+}
+
+void add_power(nlohmann::json& options, const PcaProgram& program) {
+  options["rounds"] = program.power.rounds;
+  if (program.as_in_paper) return;
+  const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
+  options["filter"] = name(filter);
+  if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;
+}
+
+void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
+  options["guarantee"] = spiked.guarantee == Guarantee::kModel ? "model" : "strict";
+  if (spiked.rank) options["rank"] = *spiked.rank;
+  if (spiked.noise_variance) options["noise_variance"] = *spiked.noise_variance;
+  if (spiked.guarantee == Guarantee::kModel) {
+    if (spiked.spike) options["spike"] = *spiked.spike;
+  } else {
+    options["subspace"] = spiked.subspace == Subspace::kGram ? "gram" : "adaptive-power";
+  }
+}
+
+class PcaEstimator final : public Estimator {
+ public:
+  explicit PcaEstimator(PcaProgram program) : program_(std::move(program)) {}
+
+  std::string_view name() const override { return "pca"; }
+  std::string method() const override { return std::string(eigenveil::name(program_.method)); }
+  std::string purpose() const override {
+    return fmt::format("pca --method {} --components {}{}", method(), program_.options.components,
+                       guarantee_flag(program_));
+  }
+  nlohmann::json options() const override { return options_json(program_); }
+  Status check(const RowsShape& shape, const Budget& budget) const override {
+    return eigenveil::check(program_, shape.columns, budget);
+  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(program_, budget); }
+  std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
+  Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
+
+ private:
+  PcaProgram program_;
+};
+
+Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
+  const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, budget, oracle));
+  Fit fit{{{"components", fitted.pca.components.transpose()},
+           {"eigenvalues", fitted.pca.eigenvalues, true},
+           {"mean", fitted.pca.mean, true}},
+          fitted.pca.rows};
+  if (fitted.noise_variance)
+    fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
+  add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
+  if (auto warning = drowned_warning(fitted.pca.eigenvalues, fitted.pca.noise_edge, "components have eigenvalues"))
+    fit.warnings.push_back(*std::move(warning));
+  return fit;
+}
+
+}  // namespace
+
+nlohmann::json options_json(const PcaProgram& program) {
+  nlohmann::json options = {{"components", program.options.components}};
+  if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
+  if (program.method == PcaMethod::kSpiked)
+    add_spiked(options, program.spiked);
+  else if (program.method != PcaMethod::kGram)
+    add_power(options, program);
+  return options;
+}
+
+std::string guarantee_flag(const PcaProgram& program) {
+  return program.method == PcaMethod::kSpiked && program.spiked.guarantee == Guarantee::kModel ? " --guarantee model"
+                                                                                               : "";
+}
+
+void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
+               const std::optional<AssumedSensitivity>& assumed, const Budget& budget) {
+  fit.facts["noise_edge"] = pca.noise_edge;
+  if (method == PcaMethod::kSpiked && noise_variance) {
+    // The paper's rates for the error of a spiked covariance, from what was released.
+    const auto r = static_cast<double>(pca.components.cols());
+    const double spike = std::max(0.0, pca.eigenvalues[0] - *noise_variance);
+    const double rate = spiked_rate(pca.rows, static_cast<double>(pca.components.rows()), r, spike, *noise_variance,
+                                    budget.epsilon, budget.delta);
+    fit.facts["error_rates"] = {{"spectral", rate}, {"frobenius", std::sqrt(r) * rate}, {"nuclear", r * rate}};
+  }
+  if (!assumed) return;
+  fit.facts["assumed_sensitivity"] = {{"projector", assumed->bound.projector},
+                                      {"sum", assumed->bound.sum},
+                                      {"failure_probability", assumed->failure},
+                                      {"confidence", assumed->confidence},
+                                      {"data_sets", assumed->draws}};
+  fit.warnings.push_back(
+      fmt::format("Model-based guarantee: one row is assumed to move the projector by at most {:.4g} and the sum of u "
+                  "u^T by at most {:.4g}. These were the farthest in {} data sets drawn from the spiked model.",
+                  assumed->bound.projector, assumed->bound.sum, assumed->draws));
+}
+
+std::unique_ptr<Estimator> estimator(PcaProgram program) { return std::make_unique<PcaEstimator>(std::move(program)); }
+
+}  // namespace eigenveil

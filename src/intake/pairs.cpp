@@ -1,0 +1,84 @@
+#include "eigenveil/intake/pairs.hpp"
+
+#include "../data/format.hpp"
+#include "pair_source.hpp"
+
+namespace eigenveil {
+namespace {
+
+Status check_files(const PairFiles& pairs) {
+  const bool vectors = !pairs.x.empty() || !pairs.y.empty();
+  if (vectors && (pairs.x.empty() || pairs.y.empty()))
+    return usage_error("--x and --y are the two views of the same rows: give both");
+  if (vectors && !(pairs.images.empty() && pairs.captions.empty() && pairs.labels.empty()))
+    return usage_error("--x and --y are vectors of both views already: leave --images, --captions and --labels out");
+  if (vectors) return {};
+  if (pairs.images.empty()) return usage_error("give --images with --captions or --labels, or --x with --y");
+  if (pairs.captions.empty() == pairs.labels.empty())
+    return usage_error("the images need their texts: give either --captions or --labels with --class-names");
+  if (!pairs.labels.empty() && pairs.class_names.empty())
+    return usage_error("--labels are numbers: --class-names must say which class each stands for");
+  return {};
+}
+
+Status read_classes(const PairFiles& pairs, PairInputs& inputs) {
+  inputs.classes = EIGENVEIL_TRY(read_lines(pairs.class_names, "class name"));
+  if (!pairs.prompts.empty()) {
+    inputs.prompts = EIGENVEIL_TRY(read_lines(pairs.prompts, "prompt"));
+  } else if (inputs.prompts.empty()) {
+    inputs.prompts = default_prompts();
+  }
+  inputs.captions = EIGENVEIL_TRY(encode_prompts(*inputs.text, inputs.classes, inputs.prompts));
+  return {};
+}
+
+Result<PairInputs> open_inputs(const PairFiles& pairs, const EncoderChoices& choices, int threads) {
+  EIGENVEIL_TRY(check_files(pairs));
+  PairInputs inputs;
+  inputs.vectors = !pairs.x.empty();
+  inputs.classed = !pairs.labels.empty();
+  if (inputs.vectors) return inputs;
+  inputs.text = EIGENVEIL_TRY(TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads));
+  inputs.images = EIGENVEIL_TRY(encoder_for(pairs.images, choices, threads));
+  if (inputs.classed) EIGENVEIL_TRY(read_classes(pairs, inputs));
+  return inputs;
+}
+
+Result<PairSource> views_of(const PairFiles& pairs, const PairInputs& inputs, int threads) {
+  auto first = EIGENVEIL_TRY(
+      inputs.vectors ? vector_view(pairs.x)
+                     : image_view(pairs.images, *inputs.images, inputs.basis ? &*inputs.basis : nullptr, threads));
+  auto second = EIGENVEIL_TRY(inputs.vectors   ? vector_view(pairs.y)
+                              : inputs.classed ? label_view(pairs.labels, inputs.classes.size(), pairs.class_names)
+                                               : caption_view(pairs.captions, *inputs.text));
+  PairSource source(std::move(first), std::move(second), inputs.vectors ? pairs.x : pairs.images,
+                    inputs.vectors   ? pairs.y
+                    : inputs.classed ? pairs.labels
+                                     : pairs.captions);
+  EIGENVEIL_TRY(source.check());
+  return source;
+}
+
+}  // namespace
+
+std::vector<std::string> private_files(const PairFiles& files) {
+  std::vector<std::string> given;
+  for (const std::string& path : {files.x, files.y, files.images, files.captions, files.labels})
+    if (!path.empty()) given.push_back(path);
+  return given;
+}
+
+Result<OpenedPairs> open_pairs(const PairReading& reading, const Share& share, int threads) {
+  // The views look at the encoders where they lie.
+  const auto inputs =
+      std::make_shared<PairInputs>(EIGENVEIL_TRY(open_inputs(reading.files, reading.encoders, threads)));
+  EIGENVEIL_TRY(views_of(reading.files, *inputs, threads));
+  inputs->basis = reading.basis;
+  if (!inputs->basis && inputs->images && reading.directions > 0 && inputs->images->options().kind == "scatter")
+    inputs->basis = EIGENVEIL_TRY(public_basis(*inputs->images, reading.directions, kPublicImages, threads));
+  auto source = EIGENVEIL_TRY(views_of(reading.files, *inputs, threads));
+  inputs->x_features = source.first_features();
+  return OpenedPairs{inputs, data::share_of(std::make_unique<PairSource>(std::move(source)), share)};
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,118 @@
+#include "eigenveil/job/release.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "eigenveil/job/manifest.hpp"
+
+namespace eigenveil {
+namespace {
+
+Status check_outputs(const FitJob& job, std::size_t columns) {
+  const auto shape = job.report_options.image_shape;
+  if (shape && shape->height * shape->width != columns)
+    return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
+                                   shape->width, shape->height * shape->width, columns));
+  EIGENVEIL_TRY(check_writable(job.out));
+  return job.report.empty() ? Status() : check_writable(job.report);
+}
+
+Status write_outputs(const Model& model, const FitJob& job, Observer& observer) {
+  observer.step("writing model");
+  EIGENVEIL_TRY(write_model(model, job.out));
+  if (!job.report.empty()) {
+    observer.step("writing report");
+    EIGENVEIL_TRY(write_text_file(job.report, html_report(model, job.report_options)));
+  }
+  observer.step("done");
+  return {};
+}
+
+PrivateFiles files_of(const RowOptions& rows) {
+  return rows.pairs ? PrivateFiles(private_files(rows.pairs->files)) : PrivateFiles(rows.data);
+}
+
+// Rows have bounds; given matrices and encoded views have none of these options.
+bool bounded_by_options(const RowOptions& rows) {
+  return rows.schema || rows.bounds || rows.row_bound || !rows.ranges.empty();
+}
+
+Model model_of(const FitJob& job, const Estimator& estimator, const Charge& charge, double radius,
+               const OpenedData& opened, Fit fit) {
+  nlohmann::json options = estimator.options();
+  options.update(fit.options);
+  if (bounded_by_options(job.rows)) options.update(row_options_json(job.rows, radius));
+  Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
+  model.manifest.update(fit.facts);
+  for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
+  if (opened.pairs) return model;
+  add_columns(model.manifest, opened.map);
+  // The public map to features stands beside the mean of the features.
+  const auto mean = std::find_if(model.arrays.begin(), model.arrays.end(),
+                                 [](const NamedArray& array) { return array.name == "mean"; });
+  if (mean != model.arrays.end())
+    model.arrays.insert(mean + 1, {{"offset", opened.map.offset(), true}, {"scale", opened.map.scale(), true}});
+  return model;
+}
+
+}  // namespace
+
+PreparationOptions preparation_of(const RowOptions& rows) {
+  PreparationOptions preparation;
+  preparation.private_mean = rows.center == Center::kPrivate;
+  preparation.bound = rows.row_bound;
+  preparation.private_bound = rows.private_row_bound;
+  return preparation;
+}
+
+Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
+  const RowsShape shape{opened.map.features(), {}, {1, 20}, job.privacy.adjacency};
+  for (const auto& one : rivals.estimators)
+    if (const auto fits = one->check(shape, budget_of(job.privacy)); !fits) {
+      Error error = fits.error();
+      if (error.code == ErrorCode::kBadInput && !opened.pairs)
+        error.message = (job.rows.data.empty() ? "the columns" : job.rows.data) + ": " + error.message;
+      return error;
+    }
+  return check_outputs(job, shape.columns);
+}
+
+Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedData& opened, HeldRows& rows,
+                        Observer& observer) {
+  FitJob job = given;
+  const BoundingDiagnostics diagnostics = rows.diagnostics();
+  // Under add-remove-one the number of rows is private and decides nothing.
+  std::optional<std::size_t> count;
+  if (job.privacy.adjacency == Adjacency::kReplaceOne) count = rows.rows();
+  if (job.privacy.auto_delta && count) job.privacy.delta = EIGENVEIL_TRY(Delta::of(0.5 / static_cast<double>(*count)));
+  const Budget budget = budget_of(job.privacy);
+  Chosen choice{0, {}};
+  if (rivals.estimators.size() > 1) choice = EIGENVEIL_TRY(rivals.choose(rows, observer));
+  const Estimator& chosen = *rivals.estimators[choice.index];
+  EIGENVEIL_TRY(chosen.check({rows.columns(), count, rows.lattice(), job.privacy.adjacency}, budget));
+  const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(budget));
+  auto charged =
+      EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));
+  Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));
+  if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
+  Model model = model_of(job, chosen, charged, charged.oracle->shape().lattice.radius, opened, std::move(fit));
+  EIGENVEIL_TRY(write_outputs(model, job, observer));
+  return Release{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
+}
+
+Result<Release> release(const Study& study, Observer& observer) {
+  const FitJob& job = study.job;
+  const int threads = thread_count(job.run);
+  if (job.rows.pairs && job.rows.pairs->directions > 0) observer.step("drawing public images");
+  auto opened = EIGENVEIL_TRY(open_data(job.rows, threads));
+  const auto rivals = EIGENVEIL_TRY(study.rivals(opened));
+  EIGENVEIL_TRY(check(job, rivals, opened));
+  std::size_t reserved = 0;
+  for (const auto& one : rivals.estimators) reserved = std::max(reserved, one->bytes(opened.map.features(), threads));
+  const auto rows = EIGENVEIL_TRY(hold(job.rows, opened, job.run, reserved, observer));
+  return release(job, rivals, opened, *rows, observer);
+}
+
+}  // namespace eigenveil
