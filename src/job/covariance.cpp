@@ -44,7 +44,6 @@ Result<Rivals> rivals_of(const CovarianceJob& job, const OpenedData& opened) {
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked})
     if (!job.method || *job.method == method) programs.push_back(program_for(job, method, d));
   if (programs.empty()) programs.push_back(program_for(job, *job.method, d));
-  EIGENVEIL_TRY(check(programs.back(), d, budget));
   if (!job.method && budget.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method, d));

@@ -50,7 +50,6 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   if (!job.method && budget.calibration == Calibration::kPaper)
     return usage_error("--calibration paper needs a --method: each paper has its own");
   const auto programs = programs_for(job, preparation_of(job.fit.rows), d);
-  EIGENVEIL_TRY(check(programs.front(), d, budget));
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
   Rivals rivals;
   for (const PcaProgram& program : programs) rivals.estimators.push_back(estimator(program));
