@@ -58,7 +58,8 @@ ChargedOracle charge(federation::CoordinatorOptions options, Eigen::Index column
   const auto engine = must(federation::federated_engine(options));
   const RowOptions rows = rows_of(columns, radius);
   Observer silent;
-  auto held = must(engine->hold(rows, must(open_data(rows)), RunOptions(), 0, silent));
+  auto opened = must(open_data(rows));
+  auto held = must(engine->hold(rows, opened, RunOptions(), 0, silent));
   PrivacyOptions privacy{*Epsilon::of(900), *Delta::of(1e-6)};
   privacy.calibration = Calibration::kPaper;  // the plan as it is
   const ChargeRequest request{plan, privacy, RunOptions(), std::string(), "benchmark"};

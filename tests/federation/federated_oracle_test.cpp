@@ -113,7 +113,7 @@ Result<ChargedOracle> charge_over(federation::CoordinatorOptions options, const 
   };
   const auto engine = federation::federated_engine(options);
   if (!engine) return engine.error();
-  const auto opened = open_data(row_options());
+  auto opened = open_data(row_options());
   if (!opened) return opened.error();
   Observer silent;
   auto rows = (*engine)->hold(row_options(), *opened, {}, 0, silent);

@@ -22,15 +22,19 @@ Matrix definite(std::mt19937_64& random, Eigen::Index d) {
   return F * F.transpose() / static_cast<double>(4 * d);
 }
 
-PairOracle oracle_of(const PrivatePair& pair, const PrivacyPlan& plan, std::uint64_t seed = 1) {
-  auto made = PairOracle::make(pair, reserve_without_ledger(plan), SecureRandom::insecure(seed));
+std::unique_ptr<PairOracle> oracle_of(const PrivatePair& pair, const PrivacyPlan& plan) {
+  auto made = PairOracle::make(pair, 1000, reserve_without_ledger(plan), SecureRandom::insecure(1));
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
   return *std::move(made);
 }
 
-PrivacyPlan plan_of(double mu, long long count) {
-  return PrivacyPlan(Adjacency::kReplaceOne, {{"x", GaussianEvent{mu}, count}});
+PrivacyPlan plan_of(double mu, const std::vector<std::string>& labels) {
+  PrivacyPlan plan(Adjacency::kReplaceOne);
+  for (const std::string& label : labels) plan.events.push_back({label, GaussianEvent{mu}});
+  return plan;
 }
+
+Apply product(const Matrix& V) { return {*Directions::quantise(V)}; }
 
 PrivacyPlan quiet(PrivacyPlan plan) {
   for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{test::kLittleNoiseOfModels};
@@ -41,14 +45,15 @@ TEST(PairOracle, AnswersAreExactUpToTheirNoise) {
   std::mt19937_64 random(1);
   const Matrix A = symmetric(random, 6);
   const Matrix B = definite(random, 6);
-  auto oracle = oracle_of({A, B, 0.01, 0.02}, plan_of(test::kLittleNoiseOfModels, 3));
-  EXPECT_LT((oracle.ask("x", Which::kA)->value() - A).cwiseAbs().maxCoeff(), 1e-10);
-  EXPECT_LT((oracle.ask("x", Which::kB)->value() - B).cwiseAbs().maxCoeff(), 1e-10);
+  auto oracle =
+      oracle_of({A, B, 0.01, 0.02}, plan_of(test::kLittleNoiseOfModels, {"matrix a", "matrix b", "product a"}));
+  EXPECT_LT((oracle->ask("matrix a", Gram{})->value() - A).cwiseAbs().maxCoeff(), 1e-10);
+  EXPECT_LT((oracle->ask("matrix b", Gram{})->value() - B).cwiseAbs().maxCoeff(), 1e-10);
   const Matrix V =
       Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, 6, 2)).householderQ() * Matrix::Identity(6, 2);
-  EXPECT_LT((oracle.ask_product("x", Which::kA, V)->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
-  EXPECT_TRUE(oracle.complete());
-  EXPECT_FALSE(oracle.ask("x", Which::kA).ok()) << "the plan is over";
+  EXPECT_LT((oracle->ask("product a", product(V))->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
+  EXPECT_TRUE(oracle->complete());
+  EXPECT_FALSE(oracle->ask("matrix a", Gram{}).ok()) << "the plan is over";
 }
 
 // Neighbours at the stated distance move the answers by no more than the noise was made for.
@@ -63,13 +68,15 @@ TEST(PairOracle, NeighboursStayWithinTheSensitivity) {
     const Matrix V =
         Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, 1)).householderQ() * Matrix::Identity(d, 1);
     const double mu = 0.5;
-    auto one = oracle_of({A, A, s, s}, plan_of(test::kLittleNoiseOfModels, 2));
-    auto two = oracle_of({A + D, A, s, s}, plan_of(test::kLittleNoiseOfModels, 2));
-    const Matrix whole = one.ask("x", Which::kA)->value() - two.ask("x", Which::kA)->value();
+    const PrivacyPlan plan = plan_of(test::kLittleNoiseOfModels, {"matrix a", "product a"});
+    auto one = oracle_of({A, A, s, s}, plan);
+    auto two = oracle_of({A + D, A, s, s}, plan);
+    const Matrix whole = one->ask("matrix a", Gram{})->value() - two->ask("matrix a", Gram{})->value();
     // sigma = sensitivity / mu, and an entry off the diagonal has sigma / sqrt(2)
-    const double moved = oracle_of({A, A, s, s}, plan_of(mu, 1)).ask("x", Which::kA)->deviation() * std::sqrt(2.0) * mu;
+    const double moved =
+        oracle_of({A, A, s, s}, plan_of(mu, {"matrix a"}))->ask("matrix a", Gram{})->deviation() * std::sqrt(2.0) * mu;
     EXPECT_LE(whole.norm(), moved);
-    const Matrix product = one.ask_product("x", Which::kA, V)->value() - two.ask_product("x", Which::kA, V)->value();
+    const Matrix product = one->ask("product a", product(V))->value() - two->ask("product a", product(V))->value();
     EXPECT_LE(product.norm(), moved);
   }
 }
@@ -77,14 +84,14 @@ TEST(PairOracle, NeighboursStayWithinTheSensitivity) {
 TEST(PairOracle, NoiseHasTheStatedDeviation) {
   const Eigen::Index d = 60;
   const Matrix zero = Matrix::Zero(d, d);
-  auto oracle = oracle_of({zero, zero, 0.5, 0.5}, plan_of(0.25, 2));
-  const Matrix noise = oracle.ask("x", Which::kA)->value();
+  auto oracle = oracle_of({zero, zero, 0.5, 0.5}, plan_of(0.25, {"matrix a", "product b"}));
+  const Matrix noise = oracle->ask("matrix a", Gram{})->value();
   // off the diagonal: 0.5 / 0.25 / sqrt(2); 1770 entries, five deviations of the estimate
   double square = 0;
   for (Eigen::Index j = 0; j < d; ++j)
     for (Eigen::Index i = j + 1; i < d; ++i) square += noise(i, j) * noise(i, j) / 1770;
   EXPECT_NEAR(std::sqrt(square), std::sqrt(2.0), 5 * std::sqrt(2.0) / std::sqrt(2 * 1770.0));
-  const Matrix product = oracle.ask_product("x", Which::kB, Matrix::Identity(d, d))->value();
+  const Matrix product = oracle->ask("product b", product(Matrix::Identity(d, d)))->value();
   EXPECT_NEAR(product.norm() / static_cast<double>(d), 2, 5 * 2 / std::sqrt(2 * 3600.0));
 }
 
@@ -93,8 +100,16 @@ TEST(PairOracle, NoiseHasTheStatedDeviation) {
 TEST(PairOracle, BothTrianglesCount) {
   Matrix A = Matrix::Identity(3, 3);
   A(0, 2) += 1e-10;
-  auto oracle = oracle_of({A, A, 1e-6, 1e-6}, plan_of(test::kLittleNoiseOfModels, 1));
-  EXPECT_NEAR(oracle.ask("x", Which::kA)->value()(2, 0), 0.5e-10, 1e-14);
+  auto oracle = oracle_of({A, A, 1e-6, 1e-6}, plan_of(test::kLittleNoiseOfModels, {"matrix a"}));
+  EXPECT_NEAR(oracle->ask("matrix a", Gram{})->value()(2, 0), 0.5e-10, 1e-14);
+}
+
+TEST(PairOracle, AnswersForItsMatricesAlone) {
+  const Matrix I = Matrix::Identity(3, 3);
+  auto oracle = oracle_of({I, I, 1, 1}, plan_of(1, {"row sum", "matrix a"}));
+  EXPECT_FALSE(oracle->ask("row sum", Gram{}).ok()) << "no matrix is named";
+  EXPECT_FALSE(oracle->ask("matrix a", ClassSums{1}).ok());
+  EXPECT_FALSE(oracle->recenter(Vector::Zero(3), *RowBound::of(1)).ok());
 }
 
 TEST(PairOracle, RefusesWhatIsNoPair) {
@@ -124,7 +139,7 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   GepOptions options{.components = 3};
   const PrivacyPlan once = quiet(plan_pair(Adjacency::kReplaceOne, options));
   auto oracle = oracle_of(pair, once);
-  const auto fit = fit_pair(oracle, options);
+  const auto fit = fit_pair(*oracle, options);
   ASSERT_TRUE(fit.ok());
   EXPECT_LT((fit->values - dense->values).cwiseAbs().maxCoeff(), 1e-8);
   EXPECT_LT((pair.A * fit->vectors - pair.B * fit->vectors * fit->values.asDiagonal()).norm(), 1e-8);
@@ -135,9 +150,9 @@ TEST(PairFit, WithoutNoiseAgreesWithADenseSolve) {
   options.rounds = 500;
   const PrivacyPlan steps = quiet(plan_pair(Adjacency::kReplaceOne, options));
   auto stepping = oracle_of(pair, steps);
-  const auto flowed = fit_pair(stepping, options);
+  const auto flowed = fit_pair(*stepping, options);
   ASSERT_TRUE(flowed.ok());
-  EXPECT_TRUE(stepping.complete());
+  EXPECT_TRUE(stepping->complete());
   EXPECT_LT(test::misalignment(flowed->vectors.col(0), dense->vectors.col(0)), 1e-4);
 }
 
