@@ -1,4 +1,5 @@
 #include "eigenveil/encoders/text.hpp"
+#include "eigenveil/data/sha256.hpp"
 
 #include <fmt/format.h>
 

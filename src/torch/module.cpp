@@ -11,7 +11,7 @@
 #include "../data/file.hpp"
 #include "archive.hpp"
 #include "eigenveil/base/printable.hpp"
-#include "eigenveil/encoders/identity.hpp"
+#include "eigenveil/data/sha256.hpp"
 #include "process.hpp"
 
 namespace eigenveil {

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "eigenveil/base/result.hpp"
 
@@ -20,10 +19,5 @@ std::pair<std::string, std::string> split_encoder(const std::string& text);
 
 /// Refuses an encoder whose file has another hash than the model tells; empty: any will do.
 Status check_encoder(const EncoderIdentity& encoder, const std::string& sha256);
-
-/// SHA-256 in hex.
-std::string sha256_of(const std::string& bytes);
-/// Of the contents of files, one after the other.
-Result<std::string> sha256_of_files(const std::vector<std::string>& paths);
 
 }  // namespace eigenveil
