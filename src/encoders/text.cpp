@@ -1,5 +1,4 @@
 #include "eigenveil/encoders/text.hpp"
-#include "eigenveil/data/sha256.hpp"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/data/sha256.hpp"
 #include "eigenveil/data/source.hpp"
 #include "in_order.hpp"
 
