@@ -3,6 +3,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/eigenveil)
 install(TARGETS eigenveil EXPORT eigenveil-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS eigenveil_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/eigenveil)
 install(DIRECTORY include/eigenveil DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         PATTERN wire EXCLUDE PATTERN mpi EXCLUDE PATTERN federation EXCLUDE)  # parts of the program, not of the library
 install(EXPORT eigenveil-targets NAMESPACE eigenveil:: DESTINATION ${package_dir})

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
                    "eigenveil");
   program.footer(kFooter);
   program.require_subcommand(1);
+  program.set_version_flag("--version", version_text, "Print what 'eigenveil version' prints");
   program.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("eigenveil: {}\nRun 'eigenveil --help', or 'eigenveil COMMAND --help', for what is possible.\n",
                        shown(error.what()));
@@ -52,10 +53,7 @@ int run(int argc, char** argv) {
   commands.push_back(schema_command(program));
   commands.push_back(generate_command(program));
   for (Command& command : demo_commands(program)) commands.push_back(std::move(command));
-  commands.push_back({program.add_subcommand("version", "Print the version"), [] {
-                        tell("eigenveil {}\n", version());
-                        return 0;
-                      }});
+  commands.push_back(version_command(program));
   commands.push_back({program.add_subcommand("help", "Print this help"), [&program] {
                         say_lines(program.help());
                         return 0;

@@ -156,6 +156,9 @@ std::vector<Command> site_commands(CLI::App& program);
 std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
 Command account_command(CLI::App& program);
+Command version_command(CLI::App& program);
+/// What it prints without --json.
+std::string version_text();
 std::vector<Command> ledger_commands(CLI::App& program);
 std::vector<Command> federation_commands(CLI::App& program);
 Command schema_command(CLI::App& program);

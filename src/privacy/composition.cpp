@@ -87,7 +87,7 @@ struct Spectrum {
 /// product of f_e^{n_e}. If each |f_e| is off by at most u_e, the product is off by at most
 /// prod (|f|+u)^n min(1, sum n u / (|f|+u)). No value is off by more than all of them in Euclidean norm:
 /// u_e = transform(N) ||f_e|| = transform(N) sqrt(N) ||t_e||.
-Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points) {
+Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points, Fourier& fourier) {
   const std::size_t frequencies = points / 2 + 1;
   std::vector<double> log_size(frequencies, 0.0);
   std::vector<double> log_above(frequencies, 0.0);
@@ -105,7 +105,7 @@ Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points) {
     for (const double t : wrapped) square += t * t;
     const auto N = static_cast<double>(points);
     const double rounding = slack::transform(N) * std::sqrt(N * square);
-    const auto f = forward_transform(std::move(wrapped));
+    const auto f = fourier.forward(wrapped);
     for (std::size_t k = 0; k < frequencies; ++k) {
       const double size = std::abs(f[k]);
       log_above[k] += term.count * std::log(size + rounding);
@@ -165,13 +165,14 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
   out.low_ = window.low;
   out.complete_ = window.low + static_cast<double>(points) > window.most;
 
-  Spectrum spectrum = compose_spectra(terms, points);
+  Fourier fourier(points);
+  const Spectrum spectrum = compose_spectra(terms, points, fourier);
   double square = 0;
   for (const auto& value : spectrum.values) square += 2 * std::norm(value);
   // The inverse transform divides by N, so its result has the norm of the spectrum / sqrt(N).
   const auto N = static_cast<double>(points);
   const double allowance = spectrum.mean_error + slack::transform(N) * std::sqrt(square / N);
-  const auto wrapped = backward_transform(std::move(spectrum.values));
+  const auto wrapped = fourier.backward(spectrum.values);
 
   out.mass_.resize(points);
   const auto period = static_cast<long long>(points);

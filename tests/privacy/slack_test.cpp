@@ -1,4 +1,4 @@
-// Every line of src/privacy/slack.md: that it is true, and that every plan pays it.
+// Every line of src/privacy/slack.md: that it is true, and that every plan pays it (transforms: fourier_test.cpp).
 #include "src/privacy/slack.hpp"
 
 #include <gtest/gtest.h>
@@ -7,14 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <random>
 
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "eigenveil/privacy/pld.hpp"
 #include "eigenveil/privacy/renyi.hpp"
 #include "eigenveil/privacy/samplers.hpp"
-#include "src/privacy/fourier.hpp"
 #include "src/privacy/loss.hpp"
 #include "src/privacy/normal.hpp"
 
@@ -167,42 +165,6 @@ TEST(Slack, PureLossesAreNeverMovedDown) {
     EXPECT_NEAR(q, 1, 1e-14);
     const double truth = std::max(0.0, -std::expm1(0.37 - epsilon)) / (1 + std::exp(-epsilon));
     EXPECT_GE(at_loss, truth * (1 - 1e-4) - 2e-17) << "delta at the grid point, hair " << hair;
-  }
-}
-
-// ||error|| <= transform(N) ||result||, against sums in long double.
-TEST(Slack, TransformsErrByNoMoreThanTheirLine) {
-  constexpr std::size_t N = 1024;
-  std::vector<std::complex<long double>> roots(N);
-  for (std::size_t k = 0; k < N; ++k)
-    roots[k] = std::polar(1.0L, -2 * std::numbers::pi_v<long double> * static_cast<long double>(k) / N);
-  std::mt19937_64 random(1);
-  std::uniform_real_distribution<double> uniform;
-  for (int kind = 0; kind < 6; ++kind) {
-    std::vector<double> x(N);
-    for (std::size_t i = 0; i < N; ++i)
-      x[i] = kind == 0   ? uniform(random)
-             : kind == 1 ? (i == 37 ? 1 : 0)
-             : kind == 2 ? std::exp(-static_cast<double>(i) * 0.05)
-             : kind == 3 ? (i % 2 ? -1 : 1) + uniform(random) * 1e-3
-             : kind == 4 ? std::cos(0.7 * static_cast<double>(i))
-                         : std::exp(-0.001 * std::pow(static_cast<double>(i) - 512, 2));
-    const auto f = loss::forward_transform(x);
-    long double error = 0, size = 0;
-    for (std::size_t k = 0; k < f.size(); ++k) {
-      std::complex<long double> exact = 0;
-      for (std::size_t i = 0; i < N; ++i) exact += static_cast<long double>(x[i]) * roots[i * k % N];
-      error += std::norm(std::complex<long double>(f[k]) - exact);
-      size += std::norm(exact);
-    }
-    EXPECT_LT(static_cast<double>(std::sqrt(error / size)), slack::transform(N) / 4) << kind;
-    const auto back = loss::backward_transform(f);
-    double worst = 0, norm = 0;
-    for (std::size_t i = 0; i < N; ++i) {
-      worst = std::max(worst, std::abs(back[i] - x[i]));
-      norm += x[i] * x[i];
-    }
-    EXPECT_LT(worst, slack::transform(N) * std::sqrt(norm)) << kind;
   }
 }
 

@@ -1,0 +1,11 @@
+# Writes a source file with the commit that is checked out: the command of build_info.cmake.
+# cmake -DSOURCE=... -DIN=... -DOUT=... -DCOMPILER=... -DENGINES=... -DMODULES=... -P write_build_info.cmake
+set(COMMIT unknown)
+if(EXISTS ${SOURCE}/.git)  # not that of a repository around an unpacked archive
+  execute_process(COMMAND git -C ${SOURCE} describe --always --tags OUTPUT_VARIABLE found RESULT_VARIABLE failed
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(failed STREQUAL "0")
+    set(COMMIT ${found})
+  endif()
+endif()
+configure_file(${IN} ${OUT} @ONLY)
