@@ -85,8 +85,9 @@ Result<std::map<std::string, std::string>> files_of(const ClipTrainJob& job, con
   if (modules.loss_module) files["loss module"] = modules.loss_module->sha256;
   if (!job.privacy.use_ledger) return files;
   const auto ledger = EIGENVEIL_TRY(ledger_of(job.privacy));
-  // A hash without a key would let others try what the file may hold.
-  files["data"] = EIGENVEIL_TRY(ledger.content_key(job.data));
+  // a hash without a key would let others try what the file may hold
+  auto data = EIGENVEIL_TRY(ledger.content_key(job.data));
+  files["data"] = std::move(data);
   return files;
 }
 
@@ -106,8 +107,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
   for (TrainingState next; run.steps() < job.steps;) {
     const auto noisy = oracle.ask(kNoisyGradient, gradient);
     if (!noisy) return run.stop(job, noisy.error());
-    next = state;
-    descent.step(next.parameters, next.descent, noisy->value().col(0));
+    descent.step(state.parameters, state.descent, noisy->value().col(0), next.parameters, next.descent);
     if (!next.parameters.allFinite()) return run.stop(job, bad_input("the parameters overflow; lower --lr or --clip"));
     std::swap(state, next);
     // Kept before the next gradient is taken at these parameters.

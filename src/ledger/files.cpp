@@ -101,7 +101,7 @@ Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
 }
 
 Result<std::string> Ledger::content_key(const std::string& path) const {
-  return eigenveil::content_key(path, subkey(*db_, "content"));
+  return named_content_key(path, subkey(*db_, "content"));
 }
 
 Status Ledger::check_owner(const std::string& dataset, const std::string& path) {

@@ -20,19 +20,23 @@ class ContentKeyTest : public LedgerTest {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
     return path.string();
   }
+  // Under any names.
+  static std::string content_key(const std::string& path, std::string_view key) {
+    return content_keys(path, key)->whole;
+  }
   const std::string key_ = std::string(32, 'k');
 };
 
 TEST_F(ContentKeyTest, DependsOnBytesAndKeyAndNothingElse) {
   const std::string long_text(5 << 20, 'x');
-  const std::string a = *content_key(file("a", long_text), key_);
+  const std::string a = content_key(file("a", long_text), key_);
   EXPECT_EQ(a.size(), 64U);
-  EXPECT_EQ(*content_key(file("b", long_text), key_), a);
-  EXPECT_NE(*content_key(file("c", long_text + "x"), key_), a);
-  EXPECT_NE(*content_key(file("a", long_text), std::string(32, 'l')), a);
+  EXPECT_EQ(content_key(file("b", long_text), key_), a);
+  EXPECT_NE(content_key(file("c", long_text + "x"), key_), a);
+  EXPECT_NE(content_key(file("a", long_text), std::string(32, 'l')), a);
   std::string flipped = long_text;
   flipped[3 << 20] ^= 1;
-  EXPECT_NE(*content_key(file("a", flipped), key_), a);
+  EXPECT_NE(content_key(file("a", flipped), key_), a);
 }
 
 TEST_F(ContentKeyTest, OfAFolderIsThatOfItsFilesWhateverTheirNamesAndOrder) {
@@ -40,12 +44,12 @@ TEST_F(ContentKeyTest, OfAFolderIsThatOfItsFilesWhateverTheirNamesAndOrder) {
   file("one/deep/b", "2");
   file("two/z", "2");
   file("two/y", "1");
-  const auto folder = [&](const char* name) { return *content_key((folder_ / name).string(), key_); };
+  const auto folder = [&](const char* name) { return content_key((folder_ / name).string(), key_); };
   EXPECT_EQ(folder("one"), folder("two"));
   file("two/x", "");
   EXPECT_NE(folder("one"), folder("two"));
   file("single/a", "1");
-  EXPECT_NE(folder("single"), *content_key(file("a", "1"), key_));
+  EXPECT_NE(folder("single"), content_key(file("a", "1"), key_));
 }
 
 TEST_F(ContentKeyTest, WithNamesOfAFolderIsThatOfWhichFileIsCalledWhat) {
@@ -61,17 +65,28 @@ TEST_F(ContentKeyTest, WithNamesOfAFolderIsThatOfWhichFileIsCalledWhat) {
   EXPECT_EQ(folder("one"), folder("same"));
   EXPECT_NE(folder("one"), folder("swapped"));
   EXPECT_NE(folder("one"), folder("renamed"));
-  EXPECT_NE(folder("one"), *content_key((folder_ / "one").string(), key_));
-  EXPECT_EQ(*named_content_key(file("x", "1"), key_), *content_key(file("y", "1"), key_));
+  EXPECT_NE(folder("one"), content_key((folder_ / "one").string(), key_));
+  EXPECT_EQ(*named_content_key(file("x", "1"), key_), content_key(file("y", "1"), key_));
+}
+
+TEST_F(ContentKeyTest, WhatALedgerPinsHasItsNames) {
+  file("pairs/images", "1");
+  file("pairs/tokens", "2");
+  file("swapped/images", "2");
+  file("swapped/tokens", "1");
+  const Ledger ledger = open();
+  const auto pinned = [&](const char* name) { return *ledger.content_key((folder_ / name).string()); };
+  EXPECT_EQ(pinned("pairs"), pinned("pairs"));
+  EXPECT_NE(pinned("pairs"), pinned("swapped"));
 }
 
 TEST_F(ContentKeyTest, WhatCannotBeReadIsRefusedInWords) {
   for (const std::string& path : {(folder_ / "absent").string(), std::string("/dev/zero")}) {
-    const auto key = content_key(path, key_);
+    const auto key = content_keys(path, key_);
     ASSERT_FALSE(key.ok());
     EXPECT_THAT(key.error().message, ::testing::HasSubstr(path));
   }
-  EXPECT_FALSE(content_key(file("a", ""), "short").ok());
+  EXPECT_FALSE(content_keys(file("a", ""), "short").ok());
 }
 
 TEST_F(ContentKeyTest, AFileBelongsToADataSetByPathOrByContentWhateverItsName) {

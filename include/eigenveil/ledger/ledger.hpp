@@ -112,7 +112,7 @@ class Ledger {
   /// The data sets with a budget that the file belongs to, by its path or by what is in it. A folder belongs where any
   /// of its files does, and a file where its folder does.
   Result<std::vector<std::string>> budgets_of(const std::string& path);
-  /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
+  /// `named_content_key` under a key of this ledger: pins data for the length of a run.
   Result<std::string> content_key(const std::string& path) const;
 
  private:
