@@ -32,14 +32,15 @@ Status make_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (::mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return cannot_make(path.string());
   if (!std::filesystem::is_regular_file(path, ignored))
-    return bad_input(
-        fmt::format("The ledger '{}' is a folder or a device, not a file. Give a file with --ledger.", path.string()));
+    return bad_input(fmt::format(
+        "The ledger '{}' is a folder, a device or a link to nothing, not a file. Give a file with --ledger.",
+        path.string()));
   return {};
 }
 
 Result<std::int64_t> integer_of(const Database& db, const char* sql) {
   Statement query(db, sql);
-  EIGENVEIL_TRY(query.step());
+  const auto row = EIGENVEIL_TRY(query.step());
   return query.integer(0);
 }
 
@@ -53,13 +54,33 @@ Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::c
   if (path.empty() || failed) return usage_error("The ledger needs a file name: --ledger FILE");
   EIGENVEIL_TRY(make_folder(file.parent_path()));
   EIGENVEIL_TRY(make_file(file));
-  std::shared_ptr<Database> db(new Database(file.string()));
-  db->anchor_ = anchor.empty() ? file.string() + ".anchor" : std::filesystem::absolute(anchor, failed).string();
+  const std::filesystem::path canonical = std::filesystem::canonical(file, failed);
+  if (failed) return bad_input(fmt::format("The ledger '{}' cannot be found: {}.", path, failed.message()));
+  std::shared_ptr<Database> db(new Database(canonical.string()));
+  db->anchor_ = anchor.empty() ? db->path_ + ".anchor" : std::filesystem::absolute(anchor, failed).string();
   EIGENVEIL_TRY(db->connect(busy_timeout));
   EIGENVEIL_TRY(db->prepare_schema());
   Transaction whole(*db);
   EIGENVEIL_TRY(whole.begin());
   return db;
+}
+
+// One file, one name, for as long as it is open: under another name it would have another key, anchor, lock and
+// journal, and a charge to a file that has lost its name is a charge that nobody finds.
+Status Database::check_name() {
+  int moved = 0;
+  struct stat now {};
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved != 0 ||
+      ::stat(path_.c_str(), &now) != 0)
+    return bad_input(fmt::format(
+        "The ledger '{}' was moved, removed or replaced while it was in use. Nothing was charged; run again.", path_));
+  if (now.st_nlink != 1)
+    return bad_input(
+        fmt::format("The ledger '{}' has {} names (hard links), and what one charges the other might not see. Remove "
+                    "all but one; a "
+                    "backup is a copy, not a link. Until then nothing can be charged to it.",
+                    path_, now.st_nlink));
+  return {};
 }
 
 Status Database::connect(std::chrono::milliseconds busy_timeout) {

@@ -48,11 +48,12 @@ class Database {
   friend class Transaction;
   explicit Database(std::string path) : path_(std::move(path)) {}
   Status connect(std::chrono::milliseconds busy_timeout);
+  Status check_name();
   Status prepare_schema();
   Status bring_up_to_date(std::int64_t format);
   Status check_integrity();
 
-  std::string path_;
+  std::string path_;    ///< canonical: what lies beside the file (key, anchor, lock) is named by it
   std::string anchor_;  ///< path of the file that remembers the last generation
   std::string key_;
   sqlite3* handle_ = nullptr;

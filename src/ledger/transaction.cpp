@@ -4,6 +4,7 @@ namespace eigenveil::ledger {
 
 Status Transaction::begin_unverified() {
   EIGENVEIL_TRY(db_.run("BEGIN IMMEDIATE"));
+  EIGENVEIL_TRY(db_.check_name());
   db_.touched_.clear();
   return {};
 }

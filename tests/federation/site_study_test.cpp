@@ -271,10 +271,14 @@ TEST_F(Study, AFolderWhoseFilesGotOtherNamesEndsTheStudy) {
 }
 
 TEST_F(Study, WhatWasNotChargedLeavesNothingBehind) {
-  lab.configs[0].dataset = "another";
-  EXPECT_FALSE(lab.open(0).ok());
-  EXPECT_FALSE(fs::exists(lab.state(0)));
-  lab.configs[0].dataset = "rows";
+  const std::string data = lab.configs[0].data;
+  for (const bool unpaid : {true, false}) {
+    (unpaid ? lab.configs[0].dataset : lab.configs[0].data) = "another";
+    EXPECT_FALSE(lab.open(0).ok());
+    EXPECT_FALSE(fs::exists(lab.state(0)));
+    lab.configs[0].dataset = "rows";
+    lab.configs[0].data = data;
+  }
   EXPECT_TRUE(lab.begin().ok());
 }
 

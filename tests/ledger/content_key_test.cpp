@@ -9,9 +9,6 @@
 namespace eigenveil::test {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-
 class ContentKeyTest : public LedgerTest {
  protected:
   std::string file(const std::string& name, const std::string& text) const {
@@ -87,40 +84,6 @@ TEST_F(ContentKeyTest, WhatCannotBeReadIsRefusedInWords) {
     EXPECT_THAT(key.error().message, ::testing::HasSubstr(path));
   }
   EXPECT_FALSE(content_keys(file("a", ""), "short").ok());
-}
-
-TEST_F(ContentKeyTest, AFileBelongsToADataSetByPathOrByContentWhateverItsName) {
-  Ledger ledger = open();
-  ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-  ASSERT_TRUE(ledger.create(budget("e", 1, 1e-6)).ok());
-  ASSERT_TRUE(ledger.create_if_missing({.name = "unlimited", .limit = {}}).ok());
-  const std::string data = file("data.csv", "1,2\n");
-  EXPECT_THAT(*ledger.budgets_of(data), IsEmpty());
-  ASSERT_TRUE(ledger.bind_file("d", data).ok());
-  ASSERT_TRUE(ledger.bind_file("d", data).ok());
-  ASSERT_TRUE(ledger.bind_file("unlimited", data).ok());
-  EXPECT_THAT(*open().budgets_of(data), ElementsAre("d"));
-  EXPECT_THAT(*ledger.budgets_of((folder_ / "." / "data.csv").string()), ElementsAre("d"));
-  EXPECT_THAT(*ledger.budgets_of(file("copy.csv", "1,2\n")), ElementsAre("d"));
-  EXPECT_THAT(*ledger.budgets_of(file("other.csv", "3,4\n")), IsEmpty());
-  file("data.csv", "1,2\n5,6\n");
-  EXPECT_THAT(*ledger.budgets_of(data), ElementsAre("d")) << "the same path, with more rows";
-  std::filesystem::create_hard_link(data, folder_ / "link.csv");
-  ASSERT_TRUE(ledger.bind_file("e", (folder_ / "link.csv").string()).ok());
-  EXPECT_THAT(*ledger.budgets_of(data), ElementsAre("d", "e"));
-  EXPECT_FALSE(ledger.bind_file("absent", data).ok());
-}
-
-TEST_F(ContentKeyTest, TheLedgerKeepsNeitherPathNorPlainHash) {
-  Ledger ledger = open();
-  ASSERT_TRUE(ledger.create(budget("d", 1, 1e-6)).ok());
-  const std::string data = file("Miriam Hartmann.csv", "secret");
-  ASSERT_TRUE(ledger.bind_file("d", data).ok());
-  std::ifstream in(path(), std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  EXPECT_EQ(bytes.find("Hartmann"), std::string::npos);
-  EXPECT_EQ(*ledger.content_key(data), *open().content_key(data));
-  EXPECT_EQ(query(path(), "SELECT content FROM file"), *ledger.content_key(data));
 }
 
 }  // namespace
