@@ -68,10 +68,10 @@ Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::strin
 Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
   for (const PrivacyEvent& event : plan.events) {
     if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) {
-      const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(largest, gaussian->mu));
+      EIGENVEIL_TRY(GaussianMechanism::noise_for(largest, gaussian->mu));
     }
     if (const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism)) {
-      const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma));
+      EIGENVEIL_TRY(GaussianMechanism::noise_for(NoisyVector::sensitivity(), 1 / poisson->sigma));
     }
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) EIGENVEIL_TRY(SparseVector::check(pure->epsilon));
   }

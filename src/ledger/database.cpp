@@ -40,7 +40,7 @@ Status make_file(const std::filesystem::path& path) {
 
 Result<std::int64_t> integer_of(const Database& db, const char* sql) {
   Statement query(db, sql);
-  const auto row = EIGENVEIL_TRY(query.step());
+  EIGENVEIL_TRY(query.step());
   return query.integer(0);
 }
 
