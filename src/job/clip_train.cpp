@@ -85,9 +85,8 @@ Result<std::map<std::string, std::string>> files_of(const ClipTrainJob& job, con
   if (modules.loss_module) files["loss module"] = modules.loss_module->sha256;
   if (!job.privacy.use_ledger) return files;
   const auto ledger = EIGENVEIL_TRY(ledger_of(job.privacy));
-  // a hash without a key would let others try what the file may hold
-  auto data = EIGENVEIL_TRY(ledger.content_key(job.data));
-  files["data"] = std::move(data);
+  // A hash without a key would let others try what the file may hold.
+  files["data"] = EIGENVEIL_TRY(ledger.content_key(job.data));
   return files;
 }
 
