@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "anchor.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
@@ -61,6 +60,16 @@ WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::s
            {"mask key", keys.exchange ? hex(open_key(*keys.exchange)) : as_known("mask key")},
            {"noise key", keys.index == 0 ? hex(hash("noise key", {keys.noise.view()})) : as_known("noise key")},
            {"data", data}}};
+}
+
+// One row is one of whatever the budget counts: an epsilon per visit is no epsilon per patient.
+Status check_unit(Ledger& ledger, const SiteConfig& config, const std::string& unit) {
+  const auto status = EIGENVEIL_TRY(ledger.show(config.dataset));
+  if (status.budget.unit == unit) return {};
+  return budget_refused(
+      fmt::format("its rows each stand for one {}, and the budget of data set '{}' counts one {} per row: the "
+                  "coordinator's --unit must be the same",
+                  quote(unit), config.dataset, quote(status.budget.unit)));
 }
 
 std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Accepted& accepted) {
@@ -123,8 +132,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   const auto& proposal = proposed.proposal;
   auto accepted = EIGENVEIL_TRY(check_proposal(proposal, config, now()));
   auto ledger = EIGENVEIL_TRY(Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger));
-  const auto generation = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(check_anchor(config.anchor, generation));
+  EIGENVEIL_TRY(check_unit(ledger, config, proposal.unit()));
   const std::string number = study_text(proposal.study());
   const auto known = EIGENVEIL_TRY(ledger.find_work(number));
   const std::string folder = folder_of(config, proposal.study());
@@ -158,8 +166,6 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
     if (after && !*after && drawn && log.size() == 0) forget(folder);  // nobody was charged, nothing was said
     return begun.error();
   }
-  const auto anchored = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(write_anchor(config.anchor, anchored));
   return Parts{config,          proposed, std::move(accepted), std::move(begun->work),
                std::move(keys), data,     std::move(log),      begun->fresh};
 }
@@ -192,7 +198,7 @@ Status SiteStudy::read_rows(Observer& observer) {
   RunOptions run;
   run.threads = config_.threads;
   run.memory = config_.memory;
-  // The other half of the memory is for sums.
+  // the other half is for sums
   auto rows = EIGENVEIL_TRY(bound_rows(row_options_, run, config_.memory / 2, observer));
   const auto data = EIGENVEIL_TRY(data_of(config_, keys_));
   if (data != data_key_) return bad_input(config_.data + ": the file changed while it was read");
