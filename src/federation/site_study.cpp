@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "anchor.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
@@ -77,6 +76,16 @@ WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::s
            {"data", data}}};
 }
 
+// One row is one of whatever the budget counts: an epsilon per visit is no epsilon per patient.
+Status check_unit(Ledger& ledger, const SiteConfig& config, const std::string& unit) {
+  const auto status = EIGENVEIL_TRY(ledger.show(config.dataset));
+  if (status.budget.unit == unit) return {};
+  return budget_refused(
+      fmt::format("its rows each stand for one {}, and the budget of data set '{}' counts one {} per row: the "
+                  "coordinator's --unit must be the same",
+                  quote(unit), config.dataset, quote(status.budget.unit)));
+}
+
 std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Accepted& accepted) {
   const auto status = ledger.show(config.dataset);
   if (!status) return status.error().message;
@@ -137,8 +146,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   const auto& proposal = proposed.proposal;
   auto accepted = EIGENVEIL_TRY(check_proposal(proposal, config, now()));
   auto ledger = EIGENVEIL_TRY(Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger));
-  const auto generation = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(check_anchor(config.anchor, generation));
+  EIGENVEIL_TRY(check_unit(ledger, config, proposal.unit()));
   const std::string number = study_text(proposal.study());
   const auto known = EIGENVEIL_TRY(ledger.find_work(number));
   const std::string folder = folder_of(config, proposal.study());
@@ -172,8 +180,6 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
     return begun.error();
   }
   made.keep();
-  const auto anchored = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(write_anchor(config.anchor, anchored));
   return Parts{config,          proposed, std::move(accepted), std::move(begun->work),
                std::move(keys), data,     std::move(log),      begun->fresh};
 }

@@ -112,9 +112,8 @@ std::string Ledger::default_path() {
   return (data / "eigenveil" / "ledger.db").string();
 }
 
-Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
-                            const std::string& anchor) {
-  auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout, anchor));
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout));
   return Ledger(std::move(db));
 }
 

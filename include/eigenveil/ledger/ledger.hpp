@@ -69,11 +69,11 @@ class Ledger {
  public:
   /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused. A lock
   /// that another process holds is waited for as long as `busy_timeout`. One whose rows do not match their checksums
-  /// is refused; an older copy of one is frozen. `anchor` is the file that remembers the last generation (default: the
-  /// ledger's with .anchor); on another disk it outlives a restored machine. Links to the ledger are followed, so that
-  /// there is one key, one anchor and one lock; a ledger that has a second name (a hard link) is refused.
-  static Result<Ledger> open(const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(30),
-                             const std::string& anchor = {});
+  /// is refused; an older copy of one is frozen. PATH.anchor remembers the last generation: as a link to another disk
+  /// it outlives a restored machine. Links to the ledger are followed, so that there is one key, one anchor and one
+  /// lock; a ledger that has a second name (a hard link) is refused.
+  static Result<Ledger> open(const std::string& path,
+                             std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 
