@@ -27,5 +27,5 @@ add_library(eigenveil_engines STATIC ${EIGENVEIL_ENGINE_SOURCES})
 target_link_libraries(eigenveil_engines
   PUBLIC eigenveil eigenveil_wire
   PRIVATE eigenveil_warnings ${EIGENVEIL_PRIVATE_LIBRARIES} MPI::MPI_CXX OpenSSL::SSL OpenSSL::Crypto)
-target_compile_definitions(eigenveil_engines PUBLIC EIGENVEIL_ENGINES PRIVATE EIGENVEIL_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(eigenveil_engines PUBLIC EIGENVEIL_ENGINES)
 target_precompile_headers(eigenveil_engines REUSE_FROM eigenveil)

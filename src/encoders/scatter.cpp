@@ -1,14 +1,15 @@
 #include "eigenveil/encoders/scatter.hpp"
 
+#include <fftw3.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
 #include <complex>
 #include <numbers>
-#include <unsupported/Eigen/FFT>
 #include <vector>
 
+#include "eigenveil/base/fft_planner.hpp"
 #include "eigenveil/base/parallel.hpp"
 
 namespace eigenveil {
@@ -18,40 +19,35 @@ using Complex = std::complex<double>;
 constexpr std::size_t kAngles = Scatter::kAngles;
 constexpr std::size_t kStride = 4;  // 2^J
 
+struct DestroyPlan {
+  void operator()(fftw_plan plan) const {
+    const std::lock_guard lock(fft_planner());
+    fftw_destroy_plan(plan);
+  }
+};
+using Plan = std::unique_ptr<std::remove_pointer_t<fftw_plan>, DestroyPlan>;
+
+fftw_complex* raw(Complex* values) { return reinterpret_cast<fftw_complex*>(values); }
+
 struct Size {
   std::size_t rows;
   std::size_t columns;
   std::size_t area() const { return rows * columns; }
 };
 
-// Of images of both sizes, in place, neither scaled; one for each thread. A spectrum is stored transposed, which saves
-// one of two transpositions each way.
-class Fourier {
- public:
-  Fourier() { lines_.SetFlag(Eigen::FFT<double>::Unscaled); }
-  void forward(Size size, Complex* image) {
-    along_rows(size, image, [this](Complex* to, const Complex* from, Eigen::Index n) { lines_.fwd(to, from, n); });
-  }
-  void backward(Size size, Complex* spectrum) {
-    along_rows({size.columns, size.rows}, spectrum,
-               [this](Complex* to, const Complex* from, Eigen::Index n) { lines_.inv(to, from, n); });
-  }
-
- private:
-  using Lines = Eigen::Matrix<Complex, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-  template <class Line>
-  void along_rows(Size size, Complex* values, const Line& line) {
-    const auto rows = static_cast<Eigen::Index>(size.rows), columns = static_cast<Eigen::Index>(size.columns);
-    first_.resize(rows, columns);
-    for (Eigen::Index i = 0; i < rows; ++i) line(&first_(i, 0), values + i * columns, columns);
-    second_ = first_.transpose();
-    for (Eigen::Index j = 0; j < columns; ++j) line(values + j * rows, &second_(j, 0), rows);
-  }
-
-  Eigen::FFT<double> lines_;
-  Lines first_, second_;
-};
+// `count` transforms of one size, one after the other, in place.
+Plan plan_fft(Size size, int count, int sign) {
+  const std::array<int, 2> n = {static_cast<int>(size.rows), static_cast<int>(size.columns)};
+  const auto area = static_cast<int>(size.area());
+  const std::lock_guard lock(fft_planner());
+  auto* sample = fftw_alloc_complex(size.area() * static_cast<std::size_t>(count));
+  // Vectors of complex numbers are as aligned as this. Estimated plans depend on sizes alone, so the same image has the
+  // same features in every run.
+  Plan plan(
+      fftw_plan_many_dft(2, n.data(), count, sample, nullptr, 1, area, sample, nullptr, 1, area, sign, FFTW_ESTIMATE));
+  fftw_free(sample);
+  return plan;
+}
 
 // exp(-z^T R D R^T z / (2 sigma^2) + i xi <z, e_theta>) / (2 pi sigma^2 / slant), summed over the torus' periods
 Scatter::Filter gabor(Size size, double sigma, double theta, double xi, double slant) {
@@ -83,7 +79,7 @@ std::vector<double> spectrum_of(const Scatter::Filter& filter, Size size) {
       const auto r = static_cast<Eigen::Index>(i), c = static_cast<Eigen::Index>(j);
       values[i * size.columns + j] = {filter.real(r, c), filter.imaginary(r, c)};
     }
-  Fourier().forward(size, values.data());
+  fftw_execute_dft(plan_fft(size, 1, FFTW_FORWARD).get(), raw(values.data()), raw(values.data()));
   std::vector<double> real;
   for (const Complex& value : values) real.push_back(value.real());
   return real;
@@ -136,10 +132,10 @@ struct Scatter::Plans {
   Size coarse;                                          // every fourth
   std::array<std::vector<double>, kAngles> psi0, psi1;  // spectra, over the number of pixels
   LowPass low0, low1;
+  Plan forward, backward, back_half;
 
   // What a thread works in.
   struct Scratch {
-    Fourier fourier;
     std::vector<double> real, features;
     std::vector<Complex> spectrum, passed, halves, second;
   };
@@ -155,17 +151,18 @@ struct Scatter::Plans {
   }
 
   // Spectra of x * psi_{1,m} at every second pixel, for all m: a subsampled image has the folded spectrum.
-  void pass_half(const Complex* x, Complex* out, Fourier& fourier) const {
-    const std::size_t w = full.rows, hw = half.rows, below = half.columns * w;  // transposed
+  void pass_half(const Complex* x, Complex* out) const {
+    const std::size_t w = full.columns, hw = half.columns, below = half.rows * w;
     for (std::size_t m = 0; m < kAngles; ++m)
-      for (std::size_t i = 0; i < half.columns; ++i) {
+      for (std::size_t i = 0; i < half.rows; ++i) {
         const Complex* z = x + i * w;
         const double* p = psi1[m].data() + i * w;
         for (std::size_t j = 0; j < hw; ++j)
           *out++ =
               z[j] * p[j] + z[j + hw] * p[j + hw] + z[below + j] * p[below + j] + z[below + j + hw] * p[below + j + hw];
       }
-    for (std::size_t m = 0; m < kAngles; ++m) fourier.backward(half, out -= half.area());
+    fftw_complex* first = raw(out - kAngles * half.area());
+    fftw_execute_dft(back_half.get(), first, first);
   }
 
   // Into memory of its own, which begins at the same alignment whatever the image's place among others.
@@ -181,25 +178,25 @@ struct Scatter::Plans {
     pad(from, s.spectrum.data());
     for (std::size_t i = 0; i < area; ++i) s.real[i] = s.spectrum[i].real();
     low0(s.real.data(), out);
-    s.fourier.forward(full, s.spectrum.data());
+    fftw_execute_dft(forward.get(), raw(s.spectrum.data()), raw(s.spectrum.data()));
 
     double* order1 = out + channel;
     double* order2 = order1 + kScales * kAngles * channel;
     for (std::size_t l = 0; l < kAngles; ++l)
       for (std::size_t i = 0; i < area; ++i) s.passed[l * area + i] = s.spectrum[i] * psi0[l][i];
-    pass_half(s.spectrum.data(), s.halves.data(), s.fourier);
+    pass_half(s.spectrum.data(), s.halves.data());
     for (std::size_t l = 0; l < kAngles; ++l) {
       moduli(&s.halves[l * half.area()], half.area(), s.real.data());
       low1(s.real.data(), order1 + (kAngles + l) * channel);
     }
     for (std::size_t l = 0; l < kAngles; ++l) {
       Complex* u = &s.passed[l * area];
-      s.fourier.backward(full, u);
+      fftw_execute_dft(backward.get(), raw(u), raw(u));
       moduli(u, area, s.real.data());
       low0(s.real.data(), order1 + l * channel);
       std::copy_n(s.real.data(), area, u);
-      s.fourier.forward(full, u);
-      pass_half(u, s.halves.data(), s.fourier);
+      fftw_execute_dft(forward.get(), raw(u), raw(u));
+      pass_half(u, s.halves.data());
       for (std::size_t m = 0; m < kAngles; ++m) {
         moduli(&s.halves[m * half.area()], half.area(), s.real.data());
         low1(s.real.data(), order2 + (l * kAngles + m) * channel);
@@ -240,6 +237,9 @@ Result<Scatter> Scatter::make(std::size_t height, std::size_t width) {
   // phi has sigma = 0.8 2^(J-1) pixels
   plans->low0 = {low_pass(full.rows, 1.6, 4), low_pass(full.columns, 1.6, 4).transpose()};
   plans->low1 = {low_pass(half.rows, 0.8, 2), low_pass(half.columns, 0.8, 2).transpose()};
+  plans->forward = plan_fft(full, 1, FFTW_FORWARD);
+  plans->backward = plan_fft(full, 1, FFTW_BACKWARD);
+  plans->back_half = plan_fft(half, static_cast<int>(kAngles), FFTW_BACKWARD);
   return Scatter(std::move(plans));
 }
 

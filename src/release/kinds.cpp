@@ -37,7 +37,7 @@ ModelKind of_covariance() {
           .shares = true,
           .bars = true,
           .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
-          .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates"},
+          .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates", "assumed_sensitivity"},
           .json_arrays = {"noise_variance"}};
 }
 

@@ -15,6 +15,7 @@
 #include <filesystem>
 
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/base/version.hpp"
 
 namespace eigenveil {
 namespace {
@@ -58,7 +59,7 @@ Status ModuleProcess::spawn() {
     posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_adddup2(&actions, theirs, channel::kSocket);
   posix_spawn_file_actions_adddup2(&actions, memory_, channel::kMemory);
-  std::string name = "eigenveil-module", version = EIGENVEIL_VERSION, memory = fmt::to_string(limits_.memory);
+  std::string name = "eigenveil-module", version = eigenveil::version(), memory = fmt::to_string(limits_.memory);
   std::array<char*, 4> words{name.data(), version.data(), memory.data(), nullptr};
   std::array<char*, 1> environment{nullptr};
   const int failed = posix_spawn(&process_, program.c_str(), &actions, nullptr, words.data(), environment.data());

@@ -34,7 +34,7 @@ PrivacyPlan plan_of(double mu, const std::vector<std::string>& labels) {
   return plan;
 }
 
-Apply product(const Matrix& V) { return {*Directions::quantise(V)}; }
+Apply applied(const Matrix& V) { return {*Directions::quantise(V)}; }
 
 PrivacyPlan quiet(PrivacyPlan plan) {
   for (PrivacyEvent& event : plan.events) event.mechanism = GaussianEvent{test::kLittleNoiseOfModels};
@@ -51,7 +51,7 @@ TEST(PairOracle, AnswersAreExactUpToTheirNoise) {
   EXPECT_LT((oracle->ask("matrix b", Gram{})->value() - B).cwiseAbs().maxCoeff(), 1e-10);
   const Matrix V =
       Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, 6, 2)).householderQ() * Matrix::Identity(6, 2);
-  EXPECT_LT((oracle->ask("product a", product(V))->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
+  EXPECT_LT((oracle->ask("product a", applied(V))->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
   EXPECT_TRUE(oracle->complete());
   EXPECT_FALSE(oracle->ask("matrix a", Gram{}).ok()) << "the plan is over";
 }
@@ -76,7 +76,7 @@ TEST(PairOracle, NeighboursStayWithinTheSensitivity) {
     const double moved =
         oracle_of({A, A, s, s}, plan_of(mu, {"matrix a"}))->ask("matrix a", Gram{})->deviation() * std::sqrt(2.0) * mu;
     EXPECT_LE(whole.norm(), moved);
-    const Matrix product = one->ask("product a", product(V))->value() - two->ask("product a", product(V))->value();
+    const Matrix product = one->ask("product a", applied(V))->value() - two->ask("product a", applied(V))->value();
     EXPECT_LE(product.norm(), moved);
   }
 }
@@ -91,7 +91,7 @@ TEST(PairOracle, NoiseHasTheStatedDeviation) {
   for (Eigen::Index j = 0; j < d; ++j)
     for (Eigen::Index i = j + 1; i < d; ++i) square += noise(i, j) * noise(i, j) / 1770;
   EXPECT_NEAR(std::sqrt(square), std::sqrt(2.0), 5 * std::sqrt(2.0) / std::sqrt(2 * 1770.0));
-  const Matrix product = oracle->ask("product b", product(Matrix::Identity(d, d)))->value();
+  const Matrix product = oracle->ask("product b", applied(Matrix::Identity(d, d)))->value();
   EXPECT_NEAR(product.norm() / static_cast<double>(d), 2, 5 * 2 / std::sqrt(2 * 3600.0));
 }
 
