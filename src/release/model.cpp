@@ -83,9 +83,9 @@ bool is_private(const Model& model) {
 std::string released_in_words(const Model& model) {
   const ModelKind& kind = kind_of(model.manifest);
   const auto extents = extents_of(model, "");
-  const auto count = extents.ok() ? extents->of(Extent::kDirections) : std::nullopt;
-  if (!count) return "a model";
-  return *count == 1 ? std::string(kind.one) : fmt::format(fmt::runtime(kind.many), *count);
+  if (!extents.ok()) return "a model";
+  const Eigen::Index count = extents->of(Extent::kDirections).value_or(1);
+  return count == 1 ? std::string(kind.one) : fmt::format(fmt::runtime(kind.many), count);
 }
 
 std::string privacy_in_words(const Model& model) {
