@@ -19,7 +19,7 @@ Result<Study> study_from(const CcaFlags& flags) {
 
 int run(const CcaFlags& flags) {
   const auto outcome = released(study_from(flags), flags.fit.output);
-  return outcome ? show_fit(*outcome, flags.fit.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.fit.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kSgdRate = 0.5;
 constexpr const char* kImagesHelp =
-    "Images: IDX, IDX.gz, NPY (a flat image a row) or a folder of such; or a folder of PNG and JPEG files of one size, "
+    "Images: IDX, IDX.gz, NPY (a flat image per row) or a folder of such; or a folder of PNG and JPEG files of one "
+    "size, "
     "in the order of their names (by bytes: 10.png before 9.png)";
 
 struct ClipPairFlags {
@@ -21,12 +22,12 @@ struct ClipPairFlags {
     app.add_option("--x", files.x, "Vectors of the first view: NPY, CSV, ...")->group("Pairs");
     app.add_option("--y", files.y, "Vectors of the second view, row by row those of the same pairs")->group("Pairs");
     app.add_option("--images", files.images, kImagesHelp)->group("Pairs");
-    app.add_option("--captions", files.captions, "Texts of the images, one a line, in the images' order")
+    app.add_option("--captions", files.captions, "Texts of the images, one per line, in the images' order")
         ->group("Pairs");
     app.add_option("--labels", files.labels, "Instead of captions: the images' classes, as numbers from 0")
         ->group("Pairs");
-    app.add_option("--class-names", files.class_names, "Public names of the classes, one a line")->group("Pairs");
-    app.add_option("--prompts", files.prompts, "Public sentences with {} for a class, one a line; default: a few")
+    app.add_option("--class-names", files.class_names, "Public names of the classes, one per line")->group("Pairs");
+    app.add_option("--prompts", files.prompts, "Public sentences with {} for a class, one per line; default: a few")
         ->group("Pairs");
   }
 };
@@ -106,37 +107,11 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   return job;
 }
 
-int show_clip(const Release& outcome, const OutputFlags& output) {
-  const auto& manifest = outcome.model.manifest;
-  if (output.diagnostics)
-    complain("diagnostics (not private: do not share): {} pairs read, {} scaled down to the row bound\n",
-             outcome.diagnostics.rows, outcome.diagnostics.clipped);
-  for (const std::string& note : outcome.notes)
-    if (output.diagnostics) complain("diagnostics (not private: do not share): {}\n", note);
-  if (output.json) {
-    nlohmann::json object = {{"model", output.out}};
-    for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
-                            "warnings", "rows", "noisy_rows", "events", "options", "classes"})
-      if (manifest.contains(key)) object[key] = manifest[key];
-    if (!output.report.empty()) object["report"] = output.report;
-    say_json(object);
-    return 0;
-  }
-  say_stamp(outcome.model);
-  tell("Released a joint embedding in {} dimensions, method {}.\n\nGuarantee. {}\n\n",
-       manifest["options"]["dim"].get<std::size_t>(), manifest["method"].get<std::string>(),
-       manifest["guarantee"].get<std::string>());
-  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
-  tell("Model:  {}\n", output.out);
-  if (!output.report.empty()) tell("Report: {}\n", output.report);
-  return 0;
-}
-
 Result<Study> study_from(const ClipFitFlags& flags) { return study(EIGENVEIL_TRY(clip_job(flags))); }
 
 int run_clip_fit(const ClipFitFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_clip(*outcome, flags.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
 }
 
 void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
@@ -320,7 +295,7 @@ Command clip_embed_command(CLI::App& clip) {
   auto flags = std::make_shared<ClipEmbedFlags>();
   app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil clip fit'")->required();
   app->add_option("--images", flags->what.images, kImagesHelp);
-  app->add_option("--texts", flags->what.captions, "Texts to embed, one a line");
+  app->add_option("--texts", flags->what.captions, "Texts to embed, one per line");
   app->add_option("--x", flags->what.x, "Vectors of the first view");
   app->add_option("--y", flags->what.y, "Vectors of the second view");
   add_named_encoders(*app, flags->named);

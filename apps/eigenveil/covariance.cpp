@@ -31,7 +31,7 @@ Result<Study> study_from(const CovarianceFlags& flags) {
 
 int run(const CovarianceFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_outcome(*outcome, flags.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   shown.out = job.fit.out;
   shown.report = job.fit.report;
   const auto outcome = released(study(std::move(job)), output);
-  return outcome ? show_outcome(*outcome, shown) : fail(outcome.error());
+  return outcome ? show_release(*outcome, shown) : fail(outcome.error());
 }
 
 }  // namespace

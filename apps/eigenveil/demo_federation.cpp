@@ -57,7 +57,7 @@ void append_big_endian(std::string& bytes, std::size_t value) {
   for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
 }
 
-// The ten classes go round among the sites, so each has other clothes: an IDX file a site.
+// The ten classes go round among the sites, so each has other clothes: one IDX file per site.
 Status split_by_class(const std::string& folder) {
   auto images = EIGENVEIL_TRY(open_source(fmt::format("{}/train-images-idx3-ubyte.gz", kFolder), {}));
   auto labels = EIGENVEIL_TRY(open_source(fmt::format("{}/train-labels-idx1-ubyte.gz", kFolder), {}));

@@ -31,7 +31,7 @@ Result<Release> released(const PairFlags& flags) {
 
 int run(const PairFlags& flags) {
   const auto outcome = released(flags);
-  return outcome ? show_fit(*outcome, flags.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

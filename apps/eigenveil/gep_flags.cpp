@@ -5,8 +5,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "terminal.hpp"
-
 namespace eigenveil::app {
 namespace {
 
@@ -14,52 +12,6 @@ Result<std::optional<double>> number_or_auto(const std::string& text, const char
   if (text == "auto") return std::optional<double>();
   const auto value = EIGENVEIL_TRY(number_from_text(text, option));
   return std::optional<double>(value);
-}
-
-std::string rows_in_words(const nlohmann::json& manifest) {
-  if (manifest.contains("rows")) return with_commas(manifest["rows"].get<std::size_t>()) + " rows";
-  return "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
-}
-
-const char* title_of(const std::string& kind) {
-  if (kind == "cca") return "canonical pair";
-  if (kind == "fda") return "discriminant direction";
-  if (kind == "sir") return "regression direction";
-  return "generalized eigenvector";
-}
-
-void show_fit_words(const Model& model, const std::string& out, const std::string& report) {
-  const auto& manifest = model.manifest;
-  const Matrix* correlations = model.array("correlations");
-  const Matrix& values = correlations != nullptr ? *correlations : *model.array("eigenvalues");
-  const std::string kind = manifest["model"];
-  say_stamp(model);
-  tell("Released {} {}{} of {} and {} columns, noise {}.\n\n", values.size(), title_of(kind),
-       values.size() == 1 ? "" : "s", rows_in_words(manifest), with_commas(manifest["features"].size()),
-       manifest["method"].get<std::string>());
-  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
-  tell("   #  {}\n", correlations != nullptr ? "correlation" : "eigenvalue");
-  for (Eigen::Index i = 0; i < values.size(); ++i) tell("{:4d}  {:10.4g}\n", i + 1, values(i, 0));
-  if (manifest.contains("noise_edge"))
-    tell("  Noise alone would give values up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
-  tell("  Ridge on B: {:.4g}.\n\n", manifest["ridge"].get<double>());
-  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
-  tell("Model:  {}\n", out);
-  if (!report.empty()) tell("Report: {}\n", report);
-}
-
-void show_fit_json(const Model& model, const std::string& out, const std::string& report) {
-  nlohmann::json object = {{"model", out}};
-  for (const char* key :
-       {"epsilon", "delta", "certified_epsilon", "calibration", "adjacency", "method", "guarantee", "private",
-        "warnings", "rows", "noisy_rows", "events", "ridge", "noise_edge", "classes", "slices"})
-    if (model.manifest.contains(key)) object[key] = model.manifest[key];
-  object["components"] = model.manifest["options"]["components"];
-  for (const char* name : {"correlations", "eigenvalues"})
-    if (const Matrix* values = model.array(name))
-      object[name] = std::vector<double>(values->data(), values->data() + values->size());
-  if (!report.empty()) object["report"] = report;
-  say_json(object);
 }
 
 }  // namespace
@@ -129,19 +81,6 @@ void FitFlags::add_to(CLI::App& app) {
   output.add_to(app);
   run.add_to(app);
   run.add_engine_to(app);
-}
-
-int show_fit(const Release& outcome, const OutputFlags& output) {
-  if (output.diagnostics)
-    complain(
-        "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "
-        "zero\n",
-        outcome.diagnostics.rows, outcome.diagnostics.clipped, outcome.diagnostics.zeroed);
-  if (output.json)
-    show_fit_json(outcome.model, output.out, output.report);
-  else
-    show_fit_words(outcome.model, output.out, output.report);
-  return 0;
 }
 
 }  // namespace eigenveil::app

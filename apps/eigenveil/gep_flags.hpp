@@ -29,9 +29,6 @@ struct FitFlags {
   Result<FitJob> job() const { return fit_job(rows, privacy, run, output); }
 };
 
-/// Shows a finished fit to a person or a program.
-int show_fit(const Release& outcome, const OutputFlags& output);
-
 /// "1.5" and "LO:HI"
 Result<double> number_from_text(const std::string& text, const char* option);
 Result<NumericColumn> range_from_text(const std::string& text, const char* option);

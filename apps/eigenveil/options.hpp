@@ -167,11 +167,8 @@ std::vector<Command> demo_commands(CLI::App& program);
 Command demo_federation_command(CLI::App& demo);
 Command demo_clip_command(CLI::App& demo);
 
-/// Says NOT PRIVATE before anything else about a model that is not.
-void say_stamp(const Model& model);
-
-/// Shows a finished PCA or covariance to a person or a program; shared by `pca`, `covariance` and `demo`.
-int show_outcome(const Release& outcome, const OutputFlags& output);
+/// Shows a finished fit of any kind to a person or a program.
+int show_release(const Release& release, const OutputFlags& output);
 
 /// Shows forecasts, the best one marked; `error` is what they call their error.
 void show_plan(const PlanReport& report, double target, const char* error);

@@ -55,7 +55,7 @@ Result<Study> study_from(const PcaFlags& flags) {
 
 int run(const PcaFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_outcome(*outcome, flags.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
 }
 
 }  // namespace

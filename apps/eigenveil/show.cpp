@@ -1,23 +1,40 @@
 #include <fmt/format.h>
 
+#include "eigenveil/release/kinds.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
 namespace {
 
+using nlohmann::json;
+
+/// A list, or the number that it holds where the kind has one there.
+json json_of(const Matrix& array, const ModelKind& kind, std::string_view name) {
+  for (const ArrayShape& shape : kind.arrays)
+    if (shape.name == name && shape.rows == Extent::kOne) return array(0, 0);
+  return std::vector<double>(array.data(), array.data() + array.size());
+}
+
 void show_json(const Model& model, const OutputFlags& output) {
-  nlohmann::json object = {{"model", output.out}, {"components", model.array("components")->rows()}};
-  for (const char* key :
-       {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "guarantee_kind", "private",
-        "warnings", "rows", "noisy_rows", "events", "planner", "calibration", "error_rates", "assumed_sensitivity"})
-    if (model.manifest.contains(key)) object[key] = model.manifest[key];
-  if (const Matrix* variance = model.array("noise_variance")) object["noise_variance"] = (*variance)(0, 0);
+  const ModelKind& kind = kind_of(model.manifest);
+  json object = {{"model", output.out}};
+  const auto repeat = [&](std::string_view key) {
+    const auto found = model.manifest.find(std::string(key));
+    if (found != model.manifest.end()) object[std::string(key)] = *found;
+  };
+  for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
+                          "warnings", "rows", "noisy_rows", "events"})
+    repeat(key);
+  for (const std::string_view key : kind.json_keys) repeat(key);
+  for (const std::string_view name : kind.json_arrays)
+    if (const Matrix* array = model.array(std::string(name))) object[std::string(name)] = json_of(*array, kind, name);
+  if (const Matrix* values = model.array(std::string(kind.values))) object["components"] = values->size();
   if (!output.report.empty()) object["report"] = output.report;
   say_json(object);
 }
 
-void show_choice(const nlohmann::json& planner) {
+void show_choice(const json& planner) {
   tell("The planner chose {} from public facts alone. Forecasts on a public model:\n",
        planner["chosen"].get<std::string>());
   for (const auto& one : planner["forecasts"]) {
@@ -30,35 +47,38 @@ void show_choice(const nlohmann::json& planner) {
   tell("\n");
 }
 
-void show_eigenvalues(const Matrix& eigenvalues) {
-  constexpr int kWidth = 40;
-  constexpr Eigen::Index kMost = 30;
-  const double largest = eigenvalues.size() > 0 ? std::max(1e-300, eigenvalues(0, 0)) : 1;
-  tell("  PC  eigenvalue\n");
-  for (Eigen::Index i = 0; i < std::min(kMost, eigenvalues.size()); ++i) {
-    const double share = std::clamp(eigenvalues(i, 0) / largest, 0.0, 1.0);
-    tell("{:4d}  {:10.4g}  {:#<{}}\n", i + 1, eigenvalues(i, 0), "", static_cast<int>(share * kWidth));
-  }
-  if (eigenvalues.size() > kMost) tell("  ... and {} more\n", eigenvalues.size() - kMost);
+/// " of 3,000 rows and 12 columns", where rows have columns.
+std::string data_in_words(const json& manifest) {
+  if (!manifest.contains("features")) return "";
+  const bool counted = manifest.contains("rows");
+  const std::string rows = with_commas(manifest[counted ? "rows" : "noisy_rows"].get<std::size_t>());
+  return fmt::format(" of {} and {} columns", counted ? rows + " rows" : "about " + rows + " rows (noisy count)",
+                     with_commas(manifest["features"].size()));
 }
 
-void show_words(const Model& model, const OutputFlags& output) {
-  const auto& manifest = model.manifest;
-  const Matrix& eigenvalues = *model.array("eigenvalues");
-  const std::string rows =
-      manifest.contains("rows")
-          ? with_commas(manifest["rows"].get<std::size_t>()) + " rows"
-          : "about " + with_commas(manifest["noisy_rows"].get<std::size_t>()) + " rows (noisy count)";
-  say_stamp(model);
-  const auto k = eigenvalues.size();
-  const std::string what = manifest["model"] == "pca" ? fmt::format("{} principal component{}", k, k == 1 ? "" : "s")
-                                                      : std::string("the covariance");
-  tell("Released {} of {} and {} columns, by method {}.\n\n", what, rows, with_commas(manifest["features"].size()),
-       manifest["method"].get<std::string>());
-  if (manifest.contains("planner")) show_choice(manifest["planner"]);
-  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
-  show_eigenvalues(eigenvalues);
-  tell("  Noise alone would give eigenvalues up to about {:.4g}.\n", manifest["noise_edge"].get<double>());
+void show_values(const Matrix& values, const ModelKind& kind) {
+  constexpr int kWidth = 40;
+  constexpr Eigen::Index kMost = 30;
+  const Eigen::Index shown = kind.bars ? std::min(kMost, values.size()) : values.size();
+  const double largest = values.size() > 0 ? std::max(1e-300, values(0, 0)) : 1;
+  tell("{:>4}  {}\n", kind.number, kind.value);
+  for (Eigen::Index i = 0; i < shown; ++i) {
+    tell("{:4d}  {:10.4g}", i + 1, values(i, 0));
+    if (kind.bars) tell("  {:#<{}}", "", static_cast<int>(std::clamp(values(i, 0) / largest, 0.0, 1.0) * kWidth));
+    tell("\n");
+  }
+  if (values.size() > shown) tell("  ... and {} more\n", values.size() - shown);
+}
+
+/// The values of the directions, and what to think of them.
+void show_figures(const Model& model, const ModelKind& kind) {
+  const json& manifest = model.manifest;
+  const Matrix* values = model.array(std::string(kind.values));
+  if (values == nullptr) return;
+  show_values(*values, kind);
+  for (const Figure& figure : kind.figures)
+    if (manifest.contains(figure.key))
+      tell("  {}\n", fmt::format(fmt::runtime(figure.sentence), manifest[std::string(figure.key)].get<double>()));
   if (const Matrix* variance = model.array("noise_variance"); variance != nullptr && manifest["method"] == "spiked")
     tell("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
   if (manifest.contains("error_rates"))
@@ -68,27 +88,37 @@ void show_words(const Model& model, const OutputFlags& output) {
         manifest["error_rates"]["spectral"].get<double>(), manifest["error_rates"]["frobenius"].get<double>(),
         manifest["error_rates"]["nuclear"].get<double>());
   tell("\n");
+}
+
+void show_words(const Model& model, const OutputFlags& output) {
+  const json& manifest = model.manifest;
+  const ModelKind& kind = kind_of(manifest);
+  if (!is_private(model)) tell("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+  tell("Released {}{}, {} {}.\n\n", released_in_words(model), data_in_words(manifest), kind.method,
+       manifest["method"].get<std::string>());
+  if (manifest.contains("planner")) show_choice(manifest["planner"]);
+  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
+  show_figures(model, kind);
   for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
   tell("Model:  {}\n", output.out);
   if (!output.report.empty()) tell("Report: {}\n", output.report);
 }
 
-}  // namespace
-
-void say_stamp(const Model& model) {
-  if (!is_private(model)) tell("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+void show_diagnostics(const Release& release) {
+  complain("diagnostics (not private: do not share): {} {} read, {} scaled down to the row bound, {} counted as zero\n",
+           release.diagnostics.rows, kind_of(release.model.manifest).rows, release.diagnostics.clipped,
+           release.diagnostics.zeroed);
+  for (const std::string& note : release.notes) complain("diagnostics (not private: do not share): {}\n", note);
 }
 
-int show_outcome(const Release& outcome, const OutputFlags& output) {
-  if (output.diagnostics)
-    complain(
-        "diagnostics (not private: do not share): {} rows read, {} scaled down to the row bound, {} counted as "
-        "zero for want of a value\n",
-        outcome.diagnostics.rows, outcome.diagnostics.clipped, outcome.diagnostics.zeroed);
+}  // namespace
+
+int show_release(const Release& release, const OutputFlags& output) {
+  if (output.diagnostics) show_diagnostics(release);
   if (output.json)
-    show_json(outcome.model, output);
+    show_json(release.model, output);
   else
-    show_words(outcome.model, output);
+    show_words(release.model, output);
   return 0;
 }
 

@@ -45,7 +45,7 @@ Result<Study> study_from(const SirFlags& flags) {
 
 int run(const SirFlags& flags) {
   const auto outcome = released(study_from(flags), flags.fit.output);
-  return outcome ? show_fit(*outcome, flags.fit.output) : fail(outcome.error());
+  return outcome ? show_release(*outcome, flags.fit.output) : fail(outcome.error());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "eigenveil/release/transform.hpp"
 
+#include "eigenveil/release/kinds.hpp"
 #include "first_line.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
@@ -53,12 +54,16 @@ int run(const TransformFlags& flags) {
 Command transform_command(CLI::App& program) {
   auto* app = program.add_subcommand("transform", "Project rows on the components of a model (scores are not private)");
   auto flags = std::make_shared<TransformFlags>();
-  app->add_option("MODEL", flags->model, "Model file, as written by 'eigenveil pca', 'cca', 'fda', 'sir' or 'gep'")
+  app->add_option("MODEL", flags->model, "Model file of the kind " + kinds_in_words([](const ModelKind& kind) {
+                                           return !kind.scores.empty();
+                                         }))
       ->required();
   app->add_option("DATA", flags->data, "Rows to project, with the columns the model was fitted on")->required();
   app->add_option("--out", flags->out, "Scores to write: .csv or .npy")->required();
   flags->source.add_to(*app);
-  app->add_flag("--predict", flags->predict, "fda: write the predicted class of each row instead, as .csv");
+  app->add_flag("--predict", flags->predict, kinds_in_words([](const ModelKind& kind) {
+                                               return kind.prediction == Prediction::kClass;
+                                             }) + ": write the predicted class of each row instead, as .csv");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
   return {app, [flags] { return run(*flags); }};

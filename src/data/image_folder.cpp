@@ -16,7 +16,7 @@
 namespace eigenveil::data {
 namespace {
 
-/// An image a row.
+/// An image per row.
 class ImageFiles final : public ArrayReader {
  public:
   ImageFiles(std::vector<std::string> files, const ImageHeader& shape, bool colour, int threads)

@@ -40,7 +40,7 @@ class SchemaReader {
                                        in_quotes(key.str())));
     const toml::array* tables = root["column"].as_array();
     if (tables == nullptr || tables->empty())
-      return bad_input(fmt::format("{}: has no columns; write one [[column]] table a column", path_));
+      return bad_input(fmt::format("{}: has no columns; write one [[column]] table per column", path_));
     Schema schema;
     EIGENVEIL_TRY(file_facts(root, schema));
     for (const toml::node& node : *tables) {

@@ -64,14 +64,14 @@ TextEncoder TextEncoder::hash(std::size_t dimensions) {
   return encoder;
 }
 
-// FILE.npy, a row a word, and the words in FILE.txt, one a line.
+// FILE.npy, a row per word, and the words in FILE.txt, one per line.
 Result<TextEncoder> TextEncoder::array_vectors(const std::string& path, const std::string& sha256) {
   const std::string list = path.substr(0, path.size() - 4) + ".txt";
   auto source = EIGENVEIL_TRY(open_source(path, {}));
   const auto words = EIGENVEIL_TRY(read_lines(list, "word"));
   if (const std::size_t rows = source->rows_announced().value_or(0); rows != words.size())
     return bad_input(
-        fmt::format("{} has {} rows, but {} has {} words: expected one a row", path, rows, list, words.size()));
+        fmt::format("{} has {} rows, but {} has {} words: expected one per row", path, rows, list, words.size()));
   TextEncoder encoder;
   EIGENVEIL_TRY(encoder.identify({path, list}, sha256));
   encoder.dimensions_ = source->columns().size();
@@ -94,7 +94,7 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path, const std::str
   if (path.ends_with(".npy")) return array_vectors(path, sha256);
   if (path.ends_with(".npz"))
     return bad_input(fmt::format(
-        "{}: word vectors are read from text, a word and its numbers a line, or from FILE.npy with the words in "
+        "{}: word vectors are read from text, a word and its numbers per line, or from FILE.npy with the words in "
         "FILE.txt",
         path));
   std::ifstream file(path);

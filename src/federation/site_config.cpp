@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <ranges>
 
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/script.hpp"
@@ -13,6 +15,17 @@ namespace {
 using wire::v2::Kind;
 
 constexpr std::int64_t kMost32 = std::numeric_limits<std::int32_t>::max();
+
+/// What estimators ask beside the questions that all of them may ask.
+const std::map<std::string, std::set<Kind>>& estimators_for_sites() {
+  static const std::map<std::string, std::set<Kind>> table = {
+      {"pca", {Kind::APPLY, Kind::SEARCH, Kind::PRODUCT, Kind::PROJECTED_GRAM, Kind::SQUARED_NORMS}},
+      {"covariance", {}},
+      {"cca", {Kind::APPLY}},
+      {"fda", {Kind::APPLY}},
+      {"sir", {Kind::APPLY}}};
+  return table;
+}
 
 Result<toml::table> parse_site(const std::string& path) try {
   return toml::parse_file(path);
@@ -126,14 +139,12 @@ Status read_queries(Section& policy, const std::string& path, std::set<Kind>& to
   for (const std::string& text : estimators) {
     const auto kinds = queries_of(text);
     if (kinds.empty())
-      return bad_input(
-          fmt::format("{}, [policy]: {} is no estimator for sites; known are pca, covariance, cca, fda, "
-                      "sir",
-                      path, quote(text)));
+      return bad_input(fmt::format("{}, [policy]: {} is no estimator for sites; known are {}", path, quote(text),
+                                   fmt::join(std::views::keys(estimators_for_sites()), ", ")));
     to.insert(kinds.begin(), kinds.end());
   }
   if (queries.empty() && estimators.empty())
-    for (const char* estimator : {"pca", "covariance", "cca", "fda", "sir"}) to.merge(queries_of(estimator));
+    for (const auto& [estimator, own] : estimators_for_sites()) to.merge(queries_of(estimator));
   return {};
 }
 
@@ -204,14 +215,11 @@ Result<Identity> read_identity(Section tls, const std::string& path) {
 }  // namespace
 
 std::set<Kind> queries_of(const std::string& estimator) {
+  const auto found = estimators_for_sites().find(estimator);
+  if (found == estimators_for_sites().end()) return {};
   // Centring and bounds that are learnt privately belong to each of them.
   std::set<Kind> kinds = {Kind::CLASS_COUNTS, Kind::CLASS_SUMS, Kind::NORM_COUNTS, Kind::RECENTER, Kind::GRAM};
-  if (estimator == "pca")
-    kinds.insert({Kind::APPLY, Kind::SEARCH, Kind::PRODUCT, Kind::PROJECTED_GRAM, Kind::SQUARED_NORMS});
-  else if (estimator == "cca" || estimator == "fda" || estimator == "sir")
-    kinds.insert(Kind::APPLY);
-  else if (estimator != "covariance")
-    kinds.clear();
+  kinds.insert(found->second.begin(), found->second.end());
   return kinds;
 }
 

@@ -224,7 +224,8 @@ Result<std::unique_ptr<View>> vector_view(const std::string& path) {
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {
   auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo, .fields = 1}));
   if (source->columns().size() != 1)
-    return bad_input(fmt::format("{}: labels are one number a row, but there are {}", path, source->columns().size()));
+    return bad_input(
+        fmt::format("{}: labels are one number per row, but there are {}", path, source->columns().size()));
   return std::unique_ptr<View>(std::make_unique<LabelView>(std::move(source), path, classes, names));
 }
 

@@ -7,6 +7,7 @@
 #include "../release/score_file.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/job/clip.hpp"
+#include "eigenveil/release/kinds.hpp"
 
 namespace eigenveil {
 namespace {
@@ -61,19 +62,15 @@ Status choose_encoder(const nlohmann::json& encoders, const std::string& side, c
 }
 
 Result<Reader> reader_of(const Model& model, const NamedEncoders& named) {
-  if (!model.manifest.contains("model") || model.manifest["model"] != "clip") return bad_input("this is no clip model");
+  if (!kind_of(model.manifest).heads) return bad_input("this is no clip model");
+  EIGENVEIL_TRY(validate(model, "the model"));
   Reader reader{model.array("image_weights"),
                 model.array("image_offset"),
                 model.array("text_weights"),
                 model.array("text_offset"),
                 {},
                 false};
-  const auto fits = [](const Matrix* weights, const Matrix* offset) {
-    return weights != nullptr && offset != nullptr && weights->rows() > 0 && offset->size() == weights->rows();
-  };
-  if (!fits(reader.image_weights, reader.image_offset) || !fits(reader.text_weights, reader.text_offset) ||
-      reader.image_weights->rows() != reader.text_weights->rows() || !model.manifest.contains("encoders"))
-    return bad_input("the arrays of the clip model do not fit together");
+  if (!model.manifest.contains("encoders")) return bad_input("the manifest of the clip model names no encoders");
   const auto& encoders = model.manifest["encoders"];
   try {
     EncoderChoices& choices = reader.choices;

@@ -41,7 +41,7 @@ Status judge(const std::vector<std::string>& reports) {
   return {};
 }
 
-// True success is everybody's.
+// Every rank tells rank 0 its error or none; all ranks leave with the same verdict, so that none waits for another.
 Status agree(const Error* error, std::size_t entries) {
   wire::v2::RankReport mine;
   if (error != nullptr) {

@@ -61,7 +61,7 @@ double x_of(Eigen::Index k, Eigen::Index count) {
   return kLeft + inset + part * (kRight - kLeft - 2 * inset);
 }
 
-std::string draw_axes(const ValueAxis& axis, Eigen::Index count) {
+std::string draw_axes(const ValueAxis& axis, Eigen::Index count, std::string_view value) {
   std::string svg;
   const auto ticks = static_cast<int>(std::lround((axis.high - axis.low) / axis.step));
   for (int i = 0; i <= ticks; ++i) {
@@ -80,7 +80,7 @@ std::string draw_axes(const ValueAxis& axis, Eigen::Index count) {
                        kBottom + 20, k);
   }
   const std::string unit = axis.exponent == 0 ? "" : fmt::format(" (in units of 1e{})", axis.exponent);
-  svg += fmt::format(R"(<text x="{}" y="{}">Eigenvalue{}</text>)", 4, 16, unit);
+  svg += fmt::format(R"(<text x="{}" y="{}">{}{}</text>)", 4, 16, html::capitalised(value), unit);
   svg += fmt::format(R"(<text x="{:.1f}" y="{}" text-anchor="middle">Component</text>)", (kLeft + kRight) / 2,
                      kBottom + 42);
   return svg + '\n';
@@ -102,24 +102,24 @@ std::string draw_edge(const ValueAxis& axis, double edge) {
 
 }  // namespace
 
-std::string scree_svg(const Vector& eigenvalues, std::optional<double> noise_edge) {
-  const Eigen::Index count = eigenvalues.size();
-  const ValueAxis axis = value_axis(eigenvalues, noise_edge);
+std::string scree_svg(const Vector& values, std::optional<double> noise_edge, const ModelKind& kind) {
+  const Eigen::Index count = values.size();
+  const ValueAxis axis = value_axis(values, noise_edge);
   std::string svg = fmt::format(
       R"(<svg viewBox="0 0 {} {}" role="img" aria-labelledby="scree-title scree-desc" xmlns="http://www.w3.org/2000/svg">)"
-      "\n<title id=\"scree-title\">Scree plot</title>\n<desc id=\"scree-desc\">The {} released eigenvalues in order, "
+      "\n<title id=\"scree-title\">Scree plot</title>\n<desc id=\"scree-desc\">The {} released {}s in order, "
       "from {} for the first to {} for the last.</desc>\n",
-      kWidth, kHeight, count, html::rounded(eigenvalues(0)), html::rounded(eigenvalues(count - 1)));
-  svg += draw_axes(axis, count);
+      kWidth, kHeight, count, kind.value, html::rounded(values(0)), html::rounded(values(count - 1)));
+  svg += draw_axes(axis, count, kind.value);
   std::string points;
   std::string dots;
   const double radius = count > 60 ? 2.5 : 4.5;
   for (Eigen::Index k = 0; k < count; ++k) {
     const double x = x_of(k, count);
-    const double y = axis.y(eigenvalues(k));
+    const double y = axis.y(values(k));
     points += fmt::format("{}{:.1f},{:.1f}", k == 0 ? "" : " ", x, y);
-    dots += fmt::format(R"(<circle class="point" cx="{:.1f}" cy="{:.1f}" r="{}"><title>PC{}: {}</title></circle>)", x,
-                        y, radius, k + 1, html::rounded(eigenvalues(k)));
+    dots += fmt::format(R"(<circle class="point" cx="{:.1f}" cy="{:.1f}" r="{}"><title>{}{}: {}</title></circle>)", x,
+                        y, radius, kind.number, k + 1, html::rounded(values(k)));
     dots += '\n';
   }
   svg += fmt::format("<polyline class=\"curve\" points=\"{}\"/>\n", points);

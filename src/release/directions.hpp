@@ -9,13 +9,12 @@ namespace eigenveil {
 
 /// The directions that a model projects rows on, whatever the model calls them, and the number that goes with each.
 struct DirectionSet {
-  Matrix rows;                     ///< one direction a row
+  Matrix rows;                     ///< one direction per row; where there are two views, those of x, then those of y
   std::vector<std::string> names;  ///< of the scores: pc1, x1, ld1, ...
-  Vector values;                   ///< eigenvalues or correlations, one a direction; may be empty
-  bool correlations;
+  Vector values;                   ///< one per direction; empty if the kind has none
 };
 
-/// Refuses a model that has none, or whose arrays do not fit together.
+/// Validates. Refuses a model that projects nothing, too.
 Result<DirectionSet> directions_of(const Model& model, const std::string& where);
 
 }  // namespace eigenveil

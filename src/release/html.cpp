@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
 
 namespace eigenveil::html {
@@ -71,6 +72,12 @@ std::string grouped(long long value) {
     digits.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return digits;
+}
+
+std::string capitalised(std::string_view word) {
+  std::string text(word);
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
 std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key) {

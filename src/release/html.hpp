@@ -18,6 +18,8 @@ std::string rounded(double value);     ///< four significant digits
 std::string percent(double share);     ///< 0.123 -> 12.3%
 std::string grouped(long long value);  ///< 60000 -> 60,000
 
+std::string capitalised(std::string_view word);  ///< correlation -> Correlation
+
 /// What a manifest says under `key`, if it is there and of that kind.
 std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key);
 std::optional<double> number_at(const nlohmann::json& manifest, std::string_view key);

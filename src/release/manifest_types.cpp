@@ -3,23 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
+
+#include "eigenveil/release/kinds.hpp"
 
 namespace eigenveil {
 namespace {
 
 using nlohmann::json;
 
-/// What a key may hold. A number that is not finite is written as null, which therefore passes for a number.
-enum class Holds : std::uint8_t { kText, kTexts, kNumber, kCount, kFlag, kList, kObject };
-
-struct KnownKey {
-  std::string_view path;  ///< "ledger.used" is the key used of the object ledger
-  Holds holds;
-};
-
-/// Every key that is read from a model file anywhere in the program.
-constexpr KnownKey kKnown[] = {
+/// The keys that models of any kind may have; kinds.cpp has those of one kind alone. A key that is in neither is read
+/// nowhere in the program.
+constexpr ManifestKey kCommon[] = {
     {"eigenveil", Holds::kText},
     {"model", Holds::kText},
     {"method", Holds::kText},
@@ -42,25 +38,8 @@ constexpr KnownKey kKnown[] = {
     {"federation", Holds::kObject},
     {"rows", Holds::kNumber},
     {"noisy_rows", Holds::kNumber},
-    {"noise_edge", Holds::kNumber},
-    {"ridge", Holds::kNumber},
     {"features", Holds::kTexts},
-    {"x_features", Holds::kCount},
     {"columns", Holds::kList},
-    {"classes", Holds::kTexts},
-    {"prompts", Holds::kTexts},
-    {"planner", Holds::kObject},
-    {"planner.chosen", Holds::kText},
-    {"planner.forecasts", Holds::kList},
-    {"error_rates", Holds::kObject},
-    {"encoders", Holds::kObject},
-    {"encoders.image", Holds::kText},
-    {"encoders.text", Holds::kText},
-    {"encoders.height", Holds::kCount},
-    {"encoders.width", Holds::kCount},
-    {"encoders.channels", Holds::kCount},
-    {"encoders.lower", Holds::kNumber},
-    {"encoders.upper", Holds::kNumber},
 };
 
 constexpr std::size_t kDeepest = 32;
@@ -133,6 +112,16 @@ std::size_t depth_of(const std::string& text) {
   return deepest;
 }
 
+Status check_keys(const json& manifest, std::span<const ManifestKey> keys, const std::string& where) {
+  for (const ManifestKey& key : keys) {
+    const json* value = find(manifest, key.path);
+    if (value != nullptr && !fits(*value, key.holds))
+      return bad_input(fmt::format("{}: '{}' in its manifest is not {}. The file is damaged; make it again.", where,
+                                   key.path, in_words(key.holds)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<json> manifest_from_text(const std::string& text, const std::string& where) {
@@ -140,12 +129,8 @@ Result<json> manifest_from_text(const std::string& text, const std::string& wher
   if (manifest.is_discarded() || !manifest.is_object())
     return bad_input(fmt::format(
         "{}: its manifest is not a JSON object such as eigenveil writes. The file is damaged; make it again.", where));
-  for (const KnownKey& key : kKnown) {
-    const json* value = find(manifest, key.path);
-    if (value != nullptr && !fits(*value, key.holds))
-      return bad_input(fmt::format("{}: '{}' in its manifest is not {}. The file is damaged; make it again.", where,
-                                   key.path, in_words(key.holds)));
-  }
+  EIGENVEIL_TRY(check_keys(manifest, kCommon, where));
+  EIGENVEIL_TRY(check_keys(manifest, kind_of(manifest).keys, where));
   return manifest;
 }
 

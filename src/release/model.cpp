@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "directions.hpp"
+#include "extents.hpp"
 #include "manifest_types.hpp"
-#include "model_shape.hpp"
 
 namespace eigenveil {
 namespace {
@@ -13,26 +12,11 @@ using nlohmann::json;
 
 constexpr const char* kManifest = "manifest.json";
 
-std::string shape_of(const NamedArray& array) {
-  return array.is_vector ? fmt::format("{} numbers", array.values.size())
-                         : fmt::format("{} x {} numbers", array.values.rows(), array.values.cols());
-}
-
 const NamedArray* find_array(const Model& model, const std::string& name) {
   for (const auto& array : model.arrays) {
     if (array.name == name) return &array;
   }
   return nullptr;
-}
-
-Status expect_vector(const Model& model, const std::string& name, Eigen::Index length, const std::string& where) {
-  const NamedArray* array = find_array(model, name);
-  if (array == nullptr) return bad_input(fmt::format("{}: the array '{}' is missing.", where, name));
-  if (!array->is_vector || array->values.size() != length) {
-    return bad_input(fmt::format("{}: the array '{}' has {}, expected a vector of {} to fit the others.", where, name,
-                                 shape_of(*array), length));
-  }
-  return {};
 }
 
 std::size_t features_of(const std::vector<ColumnSpec>& specs) {
@@ -44,54 +28,30 @@ std::size_t features_of(const std::vector<ColumnSpec>& specs) {
   return features;
 }
 
-Status validate_names(const json& manifest, Eigen::Index features, const std::string& where) {
-  const auto d = static_cast<std::size_t>(features);
-  const auto names = manifest.find("features");
-  if (names == manifest.end() || !names->is_array() || names->size() != d) {
-    return bad_input(fmt::format("{}: its manifest does not list the {} names of 'features'.", where, d));
-  }
-  for (const auto& name : *names) {
-    if (!name.is_string()) return bad_input(fmt::format("{}: 'features' in its manifest holds no text.", where));
-  }
+/// The manifest names everything that arrays count.
+Status expect_names(const json& manifest, std::string_view key, Eigen::Index count, const std::string& where) {
+  const auto names = manifest.find(std::string(key));
+  if (names == manifest.end() || !names->is_array() || names->size() != static_cast<std::size_t>(count))
+    return bad_input(fmt::format("{}: its manifest does not list the {} names of '{}'.", where, count, key));
+  for (const auto& name : *names)
+    if (!name.is_string()) return bad_input(fmt::format("{}: '{}' in its manifest holds no text.", where, key));
+  return {};
+}
+
+Status validate_features(const json& manifest, Eigen::Index features, const std::string& where) {
+  EIGENVEIL_TRY(expect_names(manifest, "features", features, where));
   const auto columns = manifest.find("columns");
   if (columns == manifest.end()) return {};
   const auto specs = columns_from_json(*columns);
   if (!specs.ok()) return bad_input(fmt::format("{}: {}", where, specs.error().message));
-  if (features_of(*specs) != d) {
+  if (features_of(*specs) != static_cast<std::size_t>(features)) {
     return bad_input(fmt::format("{}: 'columns' in its manifest makes {} features, but the components have {}.", where,
-                                 features_of(*specs), d));
+                                 features_of(*specs), features));
   }
   return {};
 }
 
-bool is_projection(const std::string& kind) { return kind == "cca" || kind == "fda" || kind == "sir" || kind == "gep"; }
-
-// Whatever a model of a generalized eigenproblem has must fit its directions and its classes.
-Status validate_fit(const Model& model, const std::string& where) {
-  EIGENVEIL_TRY(validate_projection(model, where));
-  const auto directions = directions_of(model, where);
-  if (directions->values.size() == 0)
-    return bad_input(fmt::format("{}: the values that go with its directions are missing, or not as many.", where));
-  if (model.manifest["model"] != "fda") return {};
-  const Matrix* means = model.array("class_means");
-  const auto classes = model.manifest.find("classes");
-  if (means == nullptr || classes == model.manifest.end() || !classes->is_array() || classes->empty() ||
-      means->rows() != static_cast<Eigen::Index>(classes->size()) || means->cols() != directions->rows.cols())
-    return bad_input(fmt::format("{}: 'class_means' and the manifest's 'classes' do not fit together.", where));
-  for (const auto& label : *classes)
-    if (!label.is_string()) return bad_input(fmt::format("{}: 'classes' in its manifest holds no text.", where));
-  return expect_vector(model, "priors", means->rows(), where);
-}
-
 }  // namespace
-
-Status validate_projection(const Model& model, const std::string& where) {
-  const auto directions = directions_of(model, where);
-  if (!directions.ok()) return directions.error();
-  const Eigen::Index features = directions->rows.cols();
-  for (const char* name : {"mean", "offset", "scale"}) EIGENVEIL_TRY(expect_vector(model, name, features, where));
-  return validate_names(model.manifest, features, where);
-}
 
 const Matrix* Model::array(const std::string& name) const {
   const NamedArray* found = find_array(*this, name);
@@ -108,16 +68,24 @@ Status validate(const Model& model, const std::string& where) {
       return bad_input(fmt::format("{}: the array '{}' holds a value that is not a finite number.", where, array.name));
     }
   }
-  if (*kind == "pca" || *kind == "covariance") {
-    EIGENVEIL_TRY(validate_projection(model, where));
-    return expect_vector(model, "eigenvalues", model.array("components")->rows(), where);
-  }
-  return is_projection(*kind) ? validate_fit(model, where) : Status();
+  const ModelKind& known = kind_of(model.manifest);
+  const Extents extents = EIGENVEIL_TRY(extents_of(model, where));
+  if (const auto groups = extents.of(Extent::kGroups))
+    EIGENVEIL_TRY(expect_names(model.manifest, known.groups, *groups, where));
+  return known.scores.empty() ? Status() : validate_features(model.manifest, *extents.of(Extent::kFeatures), where);
 }
 
 bool is_private(const Model& model) {
   const auto found = model.manifest.is_object() ? model.manifest.find("private") : model.manifest.end();
   return model.manifest.is_object() && found != model.manifest.end() && *found == true;
+}
+
+std::string released_in_words(const Model& model) {
+  const ModelKind& kind = kind_of(model.manifest);
+  const auto extents = extents_of(model, "");
+  if (!extents.ok()) return "a model";
+  const Eigen::Index count = extents->of(Extent::kDirections).value_or(1);
+  return count == 1 ? std::string(kind.one) : fmt::format(fmt::runtime(kind.many), count);
 }
 
 std::string privacy_in_words(const Model& model) {

@@ -23,33 +23,14 @@ constexpr const char* kHead = R"(<!doctype html>
 
 }  // namespace
 
-namespace {
-
-/// What the values of a scree plot are.
-std::string value_in_words(const Model& model) {
-  const std::string kind = html::text_at(model.manifest, "model").value_or("");
-  if (kind == "cca") return "The correlation between the two views along a pair of directions, after noise.";
-  if (kind == "fda")
-    return "The eigenvalue of a direction is how far classes lie apart along it, over how far rows of one class "
-           "spread, "
-           "after noise.";
-  if (kind == "sir")
-    return "The eigenvalue of a direction is the share of its variation that the slices of the response explain, after "
-           "noise.";
-  if (kind == "gep") return "The generalized eigenvalue of a vector, after noise.";
-  return "The eigenvalue of a component is the variation of the rows along it, after noise.";
-}
-
-}  // namespace
-
 std::string scree_section(const Model& model) {
-  const Matrix* values = model.array("eigenvalues");
-  if (values == nullptr) values = model.array("correlations");
+  const ModelKind& kind = kind_of(model.manifest);
+  const Matrix* values = model.array(std::string(kind.values));
   if (values == nullptr || values->size() == 0 || !values->allFinite()) return "";
   const auto edge = html::number_at(model.manifest, "noise_edge");
   std::string page = "<section>\n<h2>Scree plot</h2>\n<figure>\n";
-  page += scree_svg(values->reshaped(), edge);
-  page += "<figcaption>" + value_in_words(model);
+  page += scree_svg(values->reshaped(), edge, kind);
+  page += fmt::format("<figcaption>{}", kind.meaning);
   if (edge) {
     page +=
         " Noise alone would typically reach the dashed line: a component near it or below it says little about the "

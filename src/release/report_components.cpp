@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "directions.hpp"
+#include "eigenveil/release/kinds.hpp"
 #include "html.hpp"
 #include "png.hpp"
 #include "report_sections.hpp"
@@ -28,11 +29,12 @@ std::string bare_name(const Model& model, std::size_t feature) {
   return fmt::format("{}", feature + 1);
 }
 
-/// "lambda = 12.3 (45.6%)", as far as the model tells.
-std::string value_in_words(const DirectionSet& set, Eigen::Index k) {
-  if (k >= set.values.size()) return "";
+/// "lambda = 12.3 (45.6%)", "correlation 0.9"
+std::string value_in_words(const Model& model, const DirectionSet& set, Eigen::Index k) {
+  if (set.values.size() == 0) return "";
+  const ModelKind& kind = kind_of(model.manifest);
   const double value = set.values[k];
-  if (set.correlations) return fmt::format("correlation {}", html::rounded(value));
+  if (!kind.shares) return fmt::format("{} {}", kind.value, html::rounded(value));
   const double sum = set.values.cwiseMax(0).sum();
   std::string words = fmt::format("&lambda; = {}", html::rounded(value));
   if (sum > 0 && value >= 0) words += fmt::format(" ({})", html::percent(value / sum));
@@ -67,7 +69,7 @@ std::string pictures(const Model& model, const DirectionSet& set, const ReportOp
     page += picture(mean->reshaped(), shape, "Mean", "subtracted from every row");
   }
   for (Eigen::Index k = 0; k < std::min(components.rows(), kMostPictures); ++k) {
-    page += picture(components.row(k).transpose(), shape, title_of(set, k), value_in_words(set, k));
+    page += picture(components.row(k).transpose(), shape, title_of(set, k), value_in_words(model, set, k));
   }
   return page + "</div>\n";
 }
@@ -98,7 +100,7 @@ std::string table(const Model& model, const DirectionSet& set, Eigen::Index k) {
       "<table>\n<caption><h3>{}</h3><span>{}</span></caption>\n<thead><tr><th scope=\"col\">Feature</th>"
       "<td class=\"loading\"></td><th scope=\"col\" class=\"number\">Entry</th></tr></thead>\n<tbody>\n{}"
       "</tbody>\n</table>\n",
-      title_of(set, k), value_in_words(set, k), rows);
+      title_of(set, k), value_in_words(model, set, k), rows);
 }
 
 std::string tables(const Model& model, const DirectionSet& set) {
@@ -114,7 +116,7 @@ std::string tables(const Model& model, const DirectionSet& set) {
 }  // namespace
 
 std::string components_section(const Model& model, const ReportOptions& options) {
-  const auto set = model.manifest.is_object() ? directions_of(model, "") : Result<DirectionSet>(internal_error(""));
+  const auto set = directions_of(model, "");
   if (!set.ok()) return "";
   const Matrix* components = &set->rows;
   const auto& shape = options.image_shape;
@@ -128,7 +130,7 @@ std::string components_section(const Model& model, const ReportOptions& options)
                     shape->height, shape->width);
   }
   page += fits ? pictures(model, *set, *shape) : tables(model, *set);
-  if (!set->correlations && set->values.size() > 0) {
+  if (kind_of(model.manifest).shares) {
     page +=
         "<p class=\"note\">&lambda; is the eigenvalue; percentages are shares of the sum of the released "
         "eigenvalues.</p>\n";

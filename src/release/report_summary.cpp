@@ -6,43 +6,18 @@
 #include <vector>
 
 #include "directions.hpp"
+#include "eigenveil/release/kinds.hpp"
 #include "html.hpp"
 #include "report_sections.hpp"
 
 namespace eigenveil {
 namespace {
 
-struct Kind {
-  std::string title;  ///< "Principal components"
-  std::string one;    ///< what one row of `components` is
-  std::string many;
-};
-
-Kind kind_of(const Model& model) {
-  const std::string kind = html::text_at(model.manifest, "model").value_or("model");
-  if (kind == "pca") return {"Principal components", "principal component", "principal components"};
-  if (kind == "cca") return {"Canonical correlations", "pair of canonical directions", "pairs of canonical directions"};
-  if (kind == "fda") return {"Discriminant directions", "discriminant direction", "discriminant directions"};
-  if (kind == "sir") return {"Sliced inverse regression", "regression direction", "regression directions"};
-  if (kind == "gep") return {"Generalized eigenvectors", "generalized eigenvector", "generalized eigenvectors"};
-  if (kind == "covariance") return {"Covariance matrix", "covariance matrix", "covariance matrix"};
-  return {kind, "component", "components"};
-}
-
-/// How many directions were released: pairs of them for two views.
+/// How many directions of the kind were released: pairs of them for two views.
 std::optional<Eigen::Index> directions(const Model& model) {
-  if (!model.manifest.is_object()) return std::nullopt;
   const auto set = directions_of(model, "");
   if (!set.ok()) return std::nullopt;
-  return set->correlations ? set->rows.rows() / 2 : set->rows.rows();
-}
-
-/// "8 principal components"
-std::string released_in_words(const Model& model) {
-  const Kind kind = kind_of(model);
-  const auto count = directions(model);
-  if (!count) return "a model";
-  return fmt::format("{} {}", *count, *count == 1 ? kind.one : kind.many);
+  return set->rows.rows() / static_cast<Eigen::Index>(kind_of(model.manifest).scores.size());
 }
 
 std::string whole(double value) {
@@ -111,10 +86,10 @@ std::string summary(const Model& model) {
   std::string adjacency = neighbours_in_words(manifest);
   if (manifest.contains("federation")) adjacency += " The guarantee below names the condition.";
   const std::string accounting = accounting_in_words(html::text_at(manifest, "accounting").value_or(""));
-  const Matrix* components = model.array("components");
-  const bool singular = components == nullptr || components->rows() == 1;
+  const ModelKind& kind = kind_of(model.manifest);
+  const bool plural = kind.many.starts_with("{}") && directions(model).value_or(1) != 1;
   if (is_private(model)) {
-    return words + fmt::format("{} released with differential privacy at {}. {} {}", singular ? "It was" : "They were",
+    return words + fmt::format("{} released with differential privacy at {}. {} {}", plural ? "They were" : "It was",
                                parameters(model), adjacency, accounting);
   }
   return words + fmt::format(
@@ -164,7 +139,7 @@ std::optional<double> stated_epsilon(const nlohmann::json& manifest) {
 std::string summary_section(const Model& model) {
   std::string page =
       fmt::format("<header>\n<p class=\"eyebrow\">Eigenveil release report</p>\n<h1>{}</h1>\n</header>\n",
-                  html::escape(kind_of(model).title));
+                  kind_of(model.manifest).title);
   page += fmt::format("<p class=\"summary\">{}</p>\n", summary(model));
   if (!is_private(model)) {
     page +=

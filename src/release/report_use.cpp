@@ -1,8 +1,9 @@
 // How to use the model.
 #include <fmt/format.h>
 
+#include "directions.hpp"
+#include "eigenveil/release/kinds.hpp"
 #include "html.hpp"
-#include "model_shape.hpp"
 #include "report_sections.hpp"
 
 namespace eigenveil {
@@ -13,13 +14,16 @@ std::string size_of(const NamedArray& array) {
                          : fmt::format("{} x {}", array.values.rows(), array.values.cols());
 }
 
-bool projects(const Model& model) { return model.manifest.is_object() && validate_projection(model, "").ok(); }
+bool projects(const Model& model) { return directions_of(model, "").ok(); }
 
-/// How the directions are spelled in a program, one a column.
-std::string directions_in_python(const Model& model) {
-  const std::string kind = html::text_at(model.manifest, "model").value_or("");
-  if (kind == "cca") return "scipy.linalg.block_diag(x_weights, y_weights)";
-  return kind == "fda" ? "scalings" : kind == "sir" ? "directions" : kind == "gep" ? "vectors" : "components.T";
+/// How the directions are spelled in a program, one per column.
+std::string directions_in_python(const ModelKind& kind) {
+  std::vector<std::string> parts;
+  for (const Scores& scores : kind.scores)
+    for (const ArrayShape& shape : kind.arrays)
+      if (shape.name == scores.directions)
+        parts.push_back(fmt::format("{}{}", shape.name, shape.rows == Extent::kDirections ? ".T" : ""));
+  return parts.size() == 1 ? parts[0] : fmt::format("scipy.linalg.block_diag({})", fmt::join(parts, ", "));
 }
 
 /// Array names come from a file as well: only plain identifiers are put into a program.
@@ -32,7 +36,8 @@ std::string python(const Model& model) {
   std::string program =
       "import json, numpy\n\nmodel = numpy.load(\"model.npz\")\n"
       "manifest = json.loads(model[\"manifest.json\"])\n";
-  if (html::text_at(model.manifest, "model") == "cca") program = "import scipy.linalg\n" + program;
+  const ModelKind& kind = kind_of(model.manifest);
+  if (kind.scores.size() > 1) program = "import scipy.linalg\n" + program;
   for (const auto& array : model.arrays) {
     if (is_identifier(array.name)) {
       program += fmt::format("{0} = model[\"{0}\"]  # {1}\n", array.name, size_of(array));
@@ -40,9 +45,9 @@ std::string python(const Model& model) {
   }
   if (projects(model)) {
     program +=
-        "\n# rows: one column a feature, each value within its public range\n"
+        "\n# rows: one column per feature, each value within its public range\n"
         "scores = ((rows - offset) * scale - mean) @ " +
-        directions_in_python(model) + "\n";
+        directions_in_python(kind) + "\n";
   }
   return program;
 }

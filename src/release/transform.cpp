@@ -10,8 +10,8 @@
 #include "atomic_file.hpp"
 #include "csv_cell.hpp"
 #include "directions.hpp"
+#include "eigenveil/release/kinds.hpp"
 #include "model_columns.hpp"
-#include "model_shape.hpp"
 #include "score_file.hpp"
 
 namespace eigenveil {
@@ -25,17 +25,14 @@ struct Projection {
 };
 
 Result<Projection> projection_of(const Model& model) {
-  EIGENVEIL_TRY(validate(model, "The model"));
-  EIGENVEIL_TRY(validate_projection(model, "The model"));
+  auto directions = EIGENVEIL_TRY(directions_of(model, "The model"));
   if (!model.manifest.contains("columns")) {
     return bad_input("The model's manifest has no 'columns', so it is not known which columns its features come from.");
   }
   auto specs = columns_from_json(model.manifest["columns"]);
   if (!specs.ok()) return specs.error();
   auto map = ColumnMap::from_parts(*std::move(specs), *model.array("offset"), *model.array("scale"));
-  auto directions = directions_of(model, "The model");
-  if (!directions.ok()) return directions.error();
-  return Projection{std::move(map), *std::move(directions), *model.array("mean")};
+  return Projection{std::move(map), std::move(directions), *model.array("mean")};
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -124,7 +121,7 @@ class Classifier {
   }
 
  private:
-  Matrix means_;  // of the scores, one a row
+  Matrix means_;  // of the scores, one per row
   Vector priors_;
   std::vector<std::string> labels_;
 };
@@ -157,9 +154,11 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
                             const std::string& out_path, const std::function<void(double)>& progress) {
   const auto projection = projection_of(model);
   if (!projection.ok()) return projection.error();
-  if (model.manifest["model"] != "fda")
-    return usage_error(fmt::format("a model '{}' has no classes to predict; only fda has",
-                                   model.manifest["model"].get<std::string>()));
+  const ModelKind& kind = kind_of(model.manifest);
+  if (kind.prediction != Prediction::kClass)
+    return usage_error(
+        fmt::format("a model '{}' has no classes to predict; only {} has", kind.name,
+                    kinds_in_words([](const ModelKind& one) { return one.prediction == Prediction::kClass; })));
   EIGENVEIL_TRY(check_output(data_path, out_path));
   if (std::filesystem::path(out_path).extension() != ".csv")
     return usage_error(fmt::format("{}: predicted labels are written as .csv. Choose a name that ends so.", out_path));

@@ -47,7 +47,7 @@ class Gep(AppTest):
         self.assertEqual(scores.shape, (20000, 2))
         self.assertGreater(np.corrcoef(scores.T)[0, 1], 0.85)
         page = (self.folder / "r.html").read_text()
-        for word in ("Canonical correlations", "pair of canonical directions", "X1", "Y1", "correlation"):
+        for word in ("Canonical correlations", "1 canonical pair", "X1", "Y1", "correlation"):
             self.assertIn(word, page)
 
     def test_fda_predicts_classes(self):

@@ -275,9 +275,11 @@ TEST(Transform, RefusesAModelThatCannotProject) {
   model.manifest["model"] = "fda";
   expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'scalings' is missing"});
   model = example_model();
-  model.manifest["model"] = "another";
   array_of(model, "scale") = Matrix::Ones(3, 1);
   expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"'scale' has 3 numbers"});
+  model = example_model();
+  model.manifest["model"] = "another";
+  expect_refusal(refusal(csv, "s.csv", {}, model), ErrorCode::kBadInput, {"no scores under a model 'another'", "pca"});
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct RowsSetup {
   int threads = 1;
   std::size_t chunk_rows = 0;
   std::size_t memory_bytes = std::size_t{1} << 30;
-  std::vector<int> classes = {};  ///< one a row; empty: none
+  std::vector<int> classes = {};  ///< one per row; empty: none
 };
 
 /// Rows given as lattice integers: a lattice of radius 2^bits has unit 1, so they arrive as they are.

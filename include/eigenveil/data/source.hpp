@@ -91,8 +91,8 @@ struct SourceOptions {
 /// A folder is read as one table: its files in the order of their names (but for those that begin with a dot or an
 /// underscore), which must have the same columns.
 ///
-/// A folder with files named .png, .jpg or .jpeg (in any case) has an image a row, in the order of the files' names (by
-/// bytes; those that begin with a dot are skipped), all of one size, of at most 1,000,000 values. What a pixel is:
+/// A folder with files named .png, .jpg or .jpeg (in any case) has an image per row, in the order of the files' names
+/// (by bytes; those that begin with a dot are skipped), all of one size, of at most 1,000,000 values. What a pixel is:
 /// src/data/image_file.hpp.
 ///
 /// Missing (NaN): an empty field, "?", and NA, NaN or null in any case; in a categorical column too, unless its list

@@ -17,8 +17,8 @@ class TextEncoder {
  public:
   /// Words and runs of three to five letters, each added with a fixed sign at a fixed place (feature hashing).
   static TextEncoder hash(std::size_t dimensions = 256);
-  /// The mean of word vectors: of a text file, a word and its numbers a line, as GloVe has them; or of FILE.npy, a row
-  /// a word, whose words are in FILE.txt, one a line.
+  /// The mean of word vectors: of a text file, a word and its numbers per line, as GloVe has them; or of FILE.npy,
+  /// a row per word, whose words are in FILE.txt, one per line.
   /// A `sha256` that is not empty must be that of the file.
   static Result<TextEncoder> vectors(const std::string& path, const std::string& sha256 = {});
   /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),

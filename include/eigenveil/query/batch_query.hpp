@@ -10,7 +10,7 @@ namespace eigenveil {
 /// Rows of a batch, in the features' units. Private.
 struct Batch {
   RowMajorMatrix rows;
-  std::vector<std::int32_t> classes;  ///< one a row, if rows have classes
+  std::vector<std::int32_t> classes;  ///< one per row, if rows have classes
 };
 
 /// A function of a whole batch, for losses in which every row meets every other, so that they are no sums over rows:

@@ -15,13 +15,8 @@ namespace eigenveil {
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
 /// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
 /// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map];
-/// optional: noise_edge (the largest eigenvalue that noise alone would typically produce).
-/// A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d); by method spiked also
-/// noise_variance. A "covariance" has the same and may have covariance (d x d):
-/// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
-/// Other models have mean, offset and scale and: "cca" x_weights (d1 x K), y_weights (d2 x K), correlations (K); "fda"
-/// scalings (d x K), eigenvalues (K), class_means (C x d), priors (C) and the manifest key classes [labels]; "sir"
-/// directions (d x K), eigenvalues (K); "gep" vectors (d x K), eigenvalues (K). "clip" has heads instead: job/clip.hpp.
+/// optional: noise_edge (the largest eigenvalue that noise alone would typically produce). The arrays of each kind of
+/// model, and the keys that only it has, are in release/kinds.cpp.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;
@@ -31,10 +26,12 @@ struct Model {
 
 /// Only a manifest that says so in as many words is private.
 bool is_private(const Model& model);
+/// "3 principal components", "the covariance": as far as its arrays tell.
+std::string released_in_words(const Model& model);
 /// A sentence to follow "they are NOT private." of what was made with the model.
 std::string privacy_in_words(const Model& model);
 
-/// Refuses a model whose arrays are not finite or do not fit together. `where` begins the message.
+/// Refuses a model whose arrays are not finite, or do not fit together as its kind says. `where` begins the message.
 Status validate(const Model& model, const std::string& where);
 
 /// Both validate: a model that cannot be read back is not written.

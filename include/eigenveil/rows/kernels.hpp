@@ -40,7 +40,7 @@ struct CellSums {
 /// As FillWeights, and tells the cell of each row.
 using FillCells = std::function<void(const RowBlock& block, double* t, std::uint32_t* cell)>;
 
-/// One sweep over the rows for all cells together. Memory: cells x columns x k, 16 bytes and 8 more a thread.
+/// One sweep over the rows for all cells together. Memory: cells x columns x k, 16 bytes and 8 more per thread.
 Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t cells, double largest_weight,
                           const FillCells& fill);
 

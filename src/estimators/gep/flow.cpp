@@ -46,7 +46,7 @@ void solve_small_views(Block& block, Eigen::Index dx, double least_b) {
   const auto y = [dy](Matrix& M) { return M.bottomRows(dy); };
   const Matrix Wx = whitener(x(block.V).transpose() * x(block.BV), least_b);
   const Matrix Wy = whitener(y(block.V).transpose() * y(block.BV), least_b);
-  // V_x^T S_xy V_y, told twice
+  // V_x^T S_xy V_y: the products of both views give it, each with its own noise; their mean has less
   const Matrix cross = (x(block.V).transpose() * x(block.AV) + (y(block.V).transpose() * y(block.AV)).transpose()) / 2;
   const Eigen::JacobiSVD<Matrix> svd(Wx.transpose() * cross * Wy, Eigen::ComputeFullU | Eigen::ComputeFullV);
   const Matrix Cx = Wx * svd.matrixU() / std::sqrt(2.0);

@@ -61,7 +61,7 @@ Status check(const GepOptions& options) {
   if (options.start == GepStart::kAdmm && options.noise == GepNoise::kEachStep)
     return usage_error("--init admm works on released matrices, which --noise each-step never has: use --noise once");
   if (options.start != GepStart::kAuto && options.noise == GepNoise::kOnce && !options.sparsity)
-    return usage_error("--noise once without --sparsity is solved exactly and has no start: leave --init away");
+    return usage_error("--noise once without --sparsity is solved exactly and has no start: leave --init out");
   if (options.as_in_paper && options.noise != GepNoise::kEachStep)
     return usage_error("--calibration paper is the paper's flow: use it with --noise each-step");
   if (options.as_in_paper && options.components != 1)

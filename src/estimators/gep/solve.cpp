@@ -148,7 +148,7 @@ Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std:
   if (A.rows() > kMost)
     return usage_error(
         fmt::format("--init admm takes at most {} columns (each of its rounds costs their cube), but "
-                    "there are {}: leave --init away",
+                    "there are {}: leave --init out",
                     kMost, A.rows()));
   FantopeOptions options{.components = components};
   options.penalty = sigma_a * std::sqrt(2 * std::log(static_cast<double>(A.rows()) + 1));

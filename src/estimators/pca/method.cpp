@@ -121,7 +121,7 @@ std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threa
   const std::size_t k =
       program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
   const bool narrow = iterates(program) || spiked_power;
-  // a sum a thread, the exact total (twice as wide), the released matrix and its solver
+  // one sum per thread, the exact total (twice as wide), the released matrix and its solver
   const std::size_t plain = columns * (narrow ? k : columns) * sizeof(double) * (static_cast<std::size_t>(threads) + 6);
   if (!narrow || program.method == PcaMethod::kPower || program.power.filter == RowFilter::kOff) return plain;
   const std::size_t grid = threshold_grid(1, columns, k, program.power.grid_ratio).size();

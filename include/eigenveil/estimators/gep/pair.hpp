@@ -5,7 +5,7 @@
 
 namespace eigenveil {
 
-// A v = lambda B v for two given matrices. once: both are released whole. each step: two products a round; with the
+// A v = lambda B v for two given matrices. once: both are released whole. each step: two products per round; with the
 // paper's noise this is its algorithm 1 (algorithm 3 with a sparsity), whatever the model behind the matrices.
 
 Status check(const GepOptions& options, std::size_t columns);

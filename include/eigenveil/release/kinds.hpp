@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace eigenveil {
+
+/// How long an array is along one axis. Arrays of a model that share an extent are equally long there.
+enum class Extent : std::uint8_t {
+  kNone,  ///< no second axis: a vector
+  kOne,
+  kDirections,  ///< K: components, pairs, dimensions
+  kFeatures,    ///< d; where there are two views, d = d1 + d2
+  kFirstView,   ///< d1
+  kSecondView,  ///< d2
+  kGroups       ///< C: as many as the manifest names under `groups`
+};
+
+/// An array that models of a kind have.
+struct ArrayShape {
+  std::string_view name;
+  Extent rows;
+  Extent columns = Extent::kNone;
+  bool optional = false;
+};
+
+/// What a key of a manifest holds. A number that is not finite is written as null, which therefore passes for a number.
+enum class Holds : std::uint8_t { kText, kTexts, kNumber, kCount, kFlag, kList, kObject };
+
+struct ManifestKey {
+  std::string_view path;  ///< "ledger.used" is the key used of the object ledger
+  Holds holds;
+};
+
+/// An array of directions, and what the scores of rows along them are called: pc1, pc2, ...
+struct Scores {
+  std::string_view directions;
+  std::string_view name;
+};
+
+/// A number of the manifest, as a sentence with {} for it.
+struct Figure {
+  std::string_view key;
+  std::string_view sentence;
+};
+
+enum class Prediction : std::uint8_t { kNone, kClass };
+
+/// All that release, report and terminal know about the models of one kind.
+struct ModelKind {
+  std::string_view name;   ///< "fda": what the manifest says under model
+  std::string_view title;  ///< of the report
+  std::string_view one;    ///< what was released, after "This page describes"
+  std::string_view many;   ///< the same, with {} for K
+  std::string_view rows = "rows";
+  std::string_view method = "by method";  ///< what goes before the method's name
+
+  std::vector<ArrayShape> arrays;  ///< the first that has an extent fixes it, the others must agree
+  std::vector<ManifestKey> keys;   ///< of manifests of this kind, beside those that all have (manifest_types.cpp)
+  std::string_view groups = {};    ///< key of the manifest that lists the names of the groups
+
+  std::vector<Scores> scores;  ///< a row's: one set, or one per view; none: rows are not projected
+  Prediction prediction = Prediction::kNone;
+  bool heads = false;  ///< rows are pairs of two encoded views, which heads embed (job/clip.hpp)
+
+  std::string_view values = {};                    ///< array of K numbers, one per direction
+  std::string_view value = {};                     ///< what one of them is called
+  std::string_view meaning = {};                   ///< what they say about the data, a sentence
+  std::string_view number = "#";                   ///< what goes before their numbers
+  bool shares = false;                             ///< they are eigenvalues: a report gives their shares of the sum
+  bool bars = false;                               ///< a terminal draws them
+  std::vector<Figure> figures = {};                ///< a terminal tells below them
+  std::vector<std::string_view> json_keys = {};    ///< of the manifest, that --json repeats beside those of all kinds
+  std::vector<std::string_view> json_arrays = {};  ///< likewise
+};
+
+const std::vector<ModelKind>& model_kinds();
+
+/// The kind that a manifest tells. Of any other manifest, one without arrays, scores and values.
+const ModelKind& kind_of(const nlohmann::json& manifest);
+
+/// "cca, fda, sir": the names of the kinds of which `is` holds.
+std::string kinds_in_words(bool (*is)(const ModelKind& kind));
+
+}  // namespace eigenveil

@@ -1,0 +1,184 @@
+#include "eigenveil/release/kinds.hpp"
+
+#include <fmt/format.h>
+
+namespace eigenveil {
+namespace {
+namespace rows_of_table {
+
+constexpr Extent K = Extent::kDirections;
+constexpr Extent d = Extent::kFeatures;
+constexpr Extent d1 = Extent::kFirstView;
+constexpr Extent d2 = Extent::kSecondView;
+constexpr Extent C = Extent::kGroups;
+
+/// What every projection of rows has beside its directions.
+std::vector<ArrayShape> with_map(std::vector<ArrayShape> arrays) {
+  arrays.insert(arrays.end(), {{"mean", d}, {"offset", d}, {"scale", d}});
+  return arrays;
+}
+
+/// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
+ModelKind of_covariance() {
+  return {.arrays = with_map({{"components", K, d},
+                              {"eigenvalues", K},
+                              {"noise_variance", Extent::kOne, Extent::kNone, true},
+                              {"covariance", d, d, true}}),
+          .keys = {{"noise_edge", Holds::kNumber},
+                   {"planner", Holds::kObject},
+                   {"planner.chosen", Holds::kText},
+                   {"planner.forecasts", Holds::kList},
+                   {"error_rates", Holds::kObject}},
+          .scores = {{"components", "pc"}},
+          .values = "eigenvalues",
+          .value = "eigenvalue",
+          .meaning = "The eigenvalue of a component is the variation of the rows along it, after noise.",
+          .number = "PC",
+          .shares = true,
+          .bars = true,
+          .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
+          .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates", "assumed_sensitivity"},
+          .json_arrays = {"noise_variance"}};
+}
+
+ModelKind pca_kind() {
+  ModelKind kind = of_covariance();
+  kind.name = "pca";
+  kind.title = "Principal components";
+  kind.one = "1 principal component";
+  kind.many = "{} principal components";
+  return kind;
+}
+
+ModelKind covariance_kind() {
+  ModelKind kind = of_covariance();
+  kind.name = "covariance";
+  kind.title = "Covariance matrix";
+  kind.one = kind.many = "the covariance";
+  return kind;
+}
+
+/// A V = B V diag(values)
+ModelKind of_two_matrices(std::vector<ArrayShape> arrays, std::vector<Scores> scores) {
+  return {.method = "noise",
+          .arrays = with_map(std::move(arrays)),
+          .keys = {{"noise_edge", Holds::kNumber}, {"ridge", Holds::kNumber}},
+          .scores = std::move(scores),
+          .values = "eigenvalues",
+          .value = "eigenvalue",
+          .shares = true,
+          .figures = {{"noise_edge", "Noise alone would give values up to about {:.4g}."},
+                      {"ridge", "Ridge on B: {:.4g}."}},
+          .json_keys = {"calibration", "ridge", "noise_edge"},
+          .json_arrays = {"eigenvalues"}};
+}
+
+ModelKind cca_kind() {
+  ModelKind kind = of_two_matrices({{"x_weights", d1, K}, {"y_weights", d2, K}, {"correlations", K}},
+                                   {{"x_weights", "x"}, {"y_weights", "y"}});
+  kind.name = "cca";
+  kind.title = "Canonical correlations";
+  kind.one = "1 canonical pair";
+  kind.many = "{} canonical pairs";
+  kind.keys.push_back({"x_features", Holds::kCount});
+  kind.values = "correlations";
+  kind.value = "correlation";
+  kind.meaning = "The correlation between the two views along a pair of directions, after noise.";
+  kind.shares = false;
+  kind.json_arrays = {"correlations"};
+  return kind;
+}
+
+ModelKind fda_kind() {
+  ModelKind kind = of_two_matrices({{"scalings", d, K}, {"eigenvalues", K}, {"class_means", C, d}, {"priors", C}},
+                                   {{"scalings", "ld"}});
+  kind.name = "fda";
+  kind.title = "Discriminant directions";
+  kind.one = "1 discriminant direction";
+  kind.many = "{} discriminant directions";
+  kind.keys.push_back({"classes", Holds::kTexts});
+  kind.groups = "classes";
+  kind.prediction = Prediction::kClass;
+  kind.meaning =
+      "The eigenvalue of a direction is how far classes lie apart along it, over how far rows of one class spread, "
+      "after noise.";
+  kind.json_keys.emplace_back("classes");
+  return kind;
+}
+
+ModelKind sir_kind() {
+  ModelKind kind = of_two_matrices(
+      {{"directions", d, K}, {"eigenvalues", K}, {"slice_means", C, d, true}, {"priors", C, Extent::kNone, true}},
+      {{"directions", "sir"}});
+  kind.name = "sir";
+  kind.title = "Sliced inverse regression";
+  kind.one = "1 regression direction";
+  kind.many = "{} regression directions";
+  kind.keys.push_back({"slices", Holds::kTexts});
+  kind.groups = "slices";
+  kind.meaning =
+      "The eigenvalue of a direction is the share of its variation that the slices of the response explain, after "
+      "noise.";
+  kind.json_keys.emplace_back("slices");
+  return kind;
+}
+
+ModelKind gep_kind() {
+  ModelKind kind = of_two_matrices({{"vectors", d, K}, {"eigenvalues", K}}, {{"vectors", "v"}});
+  kind.name = "gep";
+  kind.title = "Generalized eigenvectors";
+  kind.one = "1 generalized eigenvector";
+  kind.many = "{} generalized eigenvectors";
+  kind.meaning = "The generalized eigenvalue of a vector, after noise.";
+  return kind;
+}
+
+ModelKind clip_kind() {
+  return {.name = "clip",
+          .title = "Joint embedding",
+          .one = "a joint embedding in 1 dimension",
+          .many = "a joint embedding in {} dimensions",
+          .rows = "pairs",
+          .method = "method",
+          .arrays = {{"image_weights", K, d1}, {"image_offset", K}, {"text_weights", K, d2}, {"text_offset", K}},
+          .keys = {{"classes", Holds::kTexts},
+                   {"prompts", Holds::kTexts},
+                   {"encoders", Holds::kObject},
+                   {"encoders.image", Holds::kText},
+                   {"encoders.text", Holds::kText},
+                   {"encoders.height", Holds::kCount},
+                   {"encoders.width", Holds::kCount},
+                   {"encoders.channels", Holds::kCount},
+                   {"encoders.lower", Holds::kNumber},
+                   {"encoders.upper", Holds::kNumber}},
+          .heads = true,
+          .json_keys = {"options", "classes"}};
+}
+
+}  // namespace rows_of_table
+}  // namespace
+
+const std::vector<ModelKind>& model_kinds() {
+  using namespace rows_of_table;  // NOLINT(google-build-using-namespace)
+  static const std::vector<ModelKind> kinds = {pca_kind(), covariance_kind(), cca_kind(), fda_kind(),
+                                               sir_kind(), gep_kind(),        clip_kind()};
+  return kinds;
+}
+
+const ModelKind& kind_of(const nlohmann::json& manifest) {
+  static const ModelKind unknown{.title = "Model", .one = "a model", .many = "a model"};
+  const auto name = manifest.is_object() ? manifest.find("model") : manifest.end();
+  if (!manifest.is_object() || name == manifest.end() || !name->is_string()) return unknown;
+  for (const ModelKind& kind : model_kinds())
+    if (name->get_ref<const std::string&>() == kind.name) return kind;
+  return unknown;
+}
+
+std::string kinds_in_words(bool (*is)(const ModelKind& kind)) {
+  std::vector<std::string_view> names;
+  for (const ModelKind& kind : model_kinds())
+    if (is(kind)) names.push_back(kind.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace eigenveil
