@@ -13,10 +13,12 @@
 namespace eigenveil {
 namespace {
 
-// A data file without a data set of its own is recorded under its path (its end, if that is very long).
-std::string name_of_file(const PrivateFiles& data, Adjacency adjacency) {
+// A data file without a data set of its own is recorded under its path (its end, if that is very long); rows that are
+// in no file, all of them under one name.
+std::string record_of(const PrivateFiles& data, Adjacency adjacency) {
   constexpr std::size_t kLongest = 160;
-  const std::string first = data.paths().empty() ? "" : data.paths().front();
+  if (data.paths().empty()) return fmt::format("{} ({})", kRowsInMemory, name(adjacency));
+  const std::string& first = data.paths().front();
   std::error_code failure;
   const auto canonical = std::filesystem::weakly_canonical(first, failure);
   std::string path = failure ? first : canonical.string();
@@ -53,6 +55,11 @@ Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) 
   auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
   const auto budgets = EIGENVEIL_TRY(budgets_of(ledger, data, privacy.dataset));
   const std::string& named = privacy.dataset;
+  // No file leads from rows in memory to a budget: the data set that was named has one, or has not.
+  if (!named.empty() && data.paths().empty()) {
+    const bool limited = EIGENVEIL_TRY(ledger.show(named)).budget.limit.has_value();
+    return Payer{std::move(ledger), named, limited};
+  }
   if (budgets.count(named) > 0) return Payer{std::move(ledger), named, true};
   if (!named.empty()) return Payer{std::move(ledger), named, false};
   if (budgets.size() > 1)
@@ -61,7 +68,7 @@ Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) 
                     "--dataset NAME",
                     fmt::join(budgets, ", ")));
   if (budgets.size() == 1) return Payer{std::move(ledger), *budgets.begin(), true};
-  const std::string record = name_of_file(data, privacy.adjacency);
+  const std::string record = record_of(data, privacy.adjacency);
   EIGENVEIL_TRY(ledger.create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
   return Payer{std::move(ledger), record, false};
 }

@@ -32,6 +32,7 @@ constexpr KnownKey kKnown[] = {
     {"accounting", Holds::kText},
     {"calibration", Holds::kText},
     {"events", Holds::kList},
+    {"noise", Holds::kList},
     {"guarantee", Holds::kText},
     {"guarantee_kind", Holds::kText},
     {"private", Holds::kFlag},

@@ -13,15 +13,15 @@ namespace eigenveil {
 
 /// What a fit releases. Arrays and manifest hold released values and public facts, nothing else.
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
-/// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
-/// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map];
-/// optional: noise_edge (the largest eigenvalue that noise alone would typically produce).
-/// A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d); by method spiked also
-/// noise_variance. A "covariance" has the same and may have covariance (d x d):
-/// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
-/// Other models have mean, offset and scale and: "cca" x_weights (d1 x K), y_weights (d2 x K), correlations (K); "fda"
-/// scalings (d x K), eigenvalues (K), class_means (C x d), priors (C) and the manifest key classes [labels]; "sir"
-/// directions (d x K), eigenvalues (K); "gep" vectors (d x K), eigenvalues (K). "clip" has heads instead: job/clip.hpp.
+/// events [{label, mechanism, count}], noise [{label, entries, deviation}] of the answers as sums, guarantee (words),
+/// private (false when seeded), warnings [words], ledger {used, dataset}, rows (replace-one only), features [names],
+/// columns [specs of the public column map]; optional: noise_edge (the largest eigenvalue that noise alone would
+/// typically produce). A "pca" has the arrays components (K x d), eigenvalues (K), mean, offset and scale (d); by
+/// method spiked also noise_variance. A "covariance" has the same and may have covariance (d x d): Sigma = components^T
+/// (diag(eigenvalues) - noise_variance I) components + noise_variance I. Other models have mean, offset and scale and:
+/// "cca" x_weights (d1 x K), y_weights (d2 x K), correlations (K); "fda" scalings (d x K), eigenvalues (K), class_means
+/// (C x d), priors (C) and the manifest key classes [labels]; "sir" directions (d x K), eigenvalues (K); "gep" vectors
+/// (d x K), eigenvalues (K). "clip" has heads instead: job/clip.hpp.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;
