@@ -6,7 +6,7 @@ namespace {
 /// Tells the observer about every ask, passes it on, and keeps how noisy the answer was.
 class ObservedOracle final : public Oracle {
  public:
-  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer, std::shared_ptr<std::vector<AnswerNoise>> noise)
+  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer, std::shared_ptr<std::vector<NotedNoise>> noise)
       : oracle_(std::move(oracle)), observer_(observer), noise_(std::move(noise)) {}
 
   RowsShape shape() const override { return oracle_->shape(); }
@@ -59,7 +59,7 @@ class ObservedOracle final : public Oracle {
 
   std::unique_ptr<Oracle> oracle_;
   Observer& observer_;
-  std::shared_ptr<std::vector<AnswerNoise>> noise_;
+  std::shared_ptr<std::vector<NotedNoise>> noise_;
   std::string batches_;
 };
 
@@ -111,7 +111,7 @@ Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& op
 Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer) {
   auto charged = rows.charge(request, observer);
   if (!charged) return charged;
-  charged->noise = std::make_shared<std::vector<AnswerNoise>>();
+  charged->noise = std::make_shared<std::vector<NotedNoise>>();
   charged->oracle = std::make_unique<ObservedOracle>(std::move(charged->oracle), observer, charged->noise);
   return charged;
 }

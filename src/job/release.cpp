@@ -40,9 +40,9 @@ bool bounded_by_options(const RowOptions& rows) {
   return rows.schema || rows.bounds || rows.row_bound || !rows.ranges.empty();
 }
 
-nlohmann::json noise_json(const std::vector<AnswerNoise>& noise) {
+nlohmann::json noise_json(const std::vector<NotedNoise>& noise) {
   nlohmann::json list = nlohmann::json::array();
-  for (const AnswerNoise& one : noise)
+  for (const NotedNoise& one : noise)
     list.push_back({{"label", one.label}, {"entries", one.entries}, {"deviation", one.deviation}});
   return list;
 }

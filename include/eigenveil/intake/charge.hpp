@@ -55,7 +55,7 @@ class PrivateFiles {
 };
 
 /// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.
-struct AnswerNoise {
+struct NotedNoise {
   std::string label;
   std::size_t entries;  ///< of the answer
   double deviation;     ///< of the noise in one of them, in the units of the sum
@@ -64,7 +64,7 @@ struct AnswerNoise {
 /// A plan that has been charged and the oracle that will answer it.
 struct ChargedOracle : Charge {
   std::unique_ptr<Oracle> oracle;
-  std::shared_ptr<std::vector<AnswerNoise>> noise = {};  ///< of the Gaussian answers so far; of a label the last one
+  std::shared_ptr<std::vector<NotedNoise>> noise = {};  ///< of the Gaussian answers so far; of a label the last one
 };
 
 /// A plan that has been charged, for an oracle of another kind.
