@@ -174,6 +174,7 @@ Result<Release> run_study(const std::string& folder, federation::Aggregation agg
   options.aggregation = aggregation;
   options.journal = folder + "/" + name + "-journal";
   options.estimator = "pca";
+  options.unit = "image";
   options.patience_seconds = 120;
   options.say = [&](const std::string& line) {
     const std::size_t at = line.find("port ");

@@ -95,9 +95,9 @@ int create(const LedgerFlags& flags) {
   if (!ledger) return fail(ledger.error());
   const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit,
                              flags.allow_model_based};
-  if (const Status created = ledger->create(budget); !created) return fail(created.error());
-  for (const std::string& file : flags.data)
-    if (const auto bound = ledger->bind_file(flags.name, file); !bound) return fail(bound.error());
+  const auto files = ledger->hash_files(flags.data);
+  if (!files) return fail(files.error());
+  if (const Status created = ledger->create(budget, *files); !created) return fail(created.error());
   if (flags.json)
     say_json(
         {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}});

@@ -10,7 +10,7 @@ void show_json(const Model& model, const OutputFlags& output) {
   nlohmann::json object = {{"model", output.out}, {"components", model.array("components")->rows()}};
   for (const char* key :
        {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "guarantee_kind", "private",
-        "warnings", "rows", "noisy_rows", "events", "planner", "calibration", "error_rates"})
+        "warnings", "rows", "noisy_rows", "events", "planner", "calibration", "error_rates", "assumed_sensitivity"})
     if (model.manifest.contains(key)) object[key] = model.manifest[key];
   if (const Matrix* variance = model.array("noise_variance")) object["noise_variance"] = (*variance)(0, 0);
   if (!output.report.empty()) object["report"] = output.report;

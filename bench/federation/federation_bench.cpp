@@ -1,5 +1,6 @@
 // What a federation costs: error against the number of sites, and time and memory of a round over loopback.
-// Usage: bench_federation [error] [throughput] [--seeds N] [--out FOLDER]; no names: both
+// Usage: bench_federation [error] [throughput] [round] [--seeds N] [--out FOLDER]; no names: the first two. `round` is
+// the part of `throughput` with four sites.
 #include <sys/resource.h>
 
 #include <barrier>
@@ -197,43 +198,42 @@ void be_a_site(int count, char** arguments) {
 }
 
 // Few rows, so that a round is all protocol: messages, TLS, durable answers, journal.
-void throughput() {
+void round_of(std::size_t sites, Aggregation aggregation) {
+  constexpr Eigen::Index d = 1000;
+  constexpr int kRounds = 200;
   std::mt19937_64 random(1);
-  fmt::print("\n| a round | sites | milliseconds | computing alone | added |\n| --- | --- | --- | --- | --- |\n");
-  for (const auto& [sites, aggregation, name] :
-       {std::tuple{std::size_t{4}, Aggregation::kLocal, "Apply, d = 1000, k = 10, local"},
-        std::tuple{std::size_t{4}, Aggregation::kSecure, "Apply, d = 1000, k = 10, secure"},
-        std::tuple{std::size_t{50}, Aggregation::kSecure, "Apply, d = 1000, k = 10, secure"}}) {
-    constexpr Eigen::Index d = 1000;
-    constexpr int kRounds = 200;
-    std::vector<std::string> text;
-    for (std::size_t i = 0; i < sites; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
-    TestSites holders(sites, header(d), schema_of(d), text, run_apart);
-    const PrivacyPlan plan(Adjacency::kReplaceOne, {{"apply", GaussianEvent{0.1}, kRounds}});
-    auto charged = charge(holders.coordinator(aggregation, "pca"), d, 50, plan);
-    const Apply query{must(Directions::quantise(Matrix::Identity(d, 10)))};
-    const double seconds = seconds_of([&] {
-      for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query));
-    });
-    // The same answers of one row each, computed and noised by as many threads, round by round: what is not the
-    // federation's doing.
-    std::vector<std::unique_ptr<LocalOracle>> alone;
-    for (std::size_t i = 0; i < sites; ++i)
-      alone.emplace_back(new LocalOracle(test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
-    std::barrier round(static_cast<std::ptrdiff_t>(sites));
-    const double computing = seconds_of([&] {
-      std::vector<std::jthread> threads;
-      for (auto& oracle : alone)
-        threads.emplace_back([&] {
-          for (int i = 0; i < kRounds; ++i) {
-            must(oracle->ask("apply", query));
-            round.arrive_and_wait();
-          }
-        });
-    });
-    fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} |\n", name, sites, 1000 * seconds / kRounds,
-               1000 * computing / kRounds, 1000 * (seconds - computing) / kRounds);
-  }
+  std::vector<std::string> text;
+  for (std::size_t i = 0; i < sites; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
+  TestSites holders(sites, header(d), schema_of(d), text, run_apart);
+  const PrivacyPlan plan(Adjacency::kReplaceOne, {{"apply", GaussianEvent{0.1}, kRounds}});
+  auto charged = charge(holders.coordinator(aggregation, "pca"), d, 50, plan);
+  const Apply query{must(Directions::quantise(Matrix::Identity(d, 10)))};
+  const double seconds = seconds_of([&] {
+    for (int i = 0; i < kRounds; ++i) must(charged.oracle->ask("apply", query));
+  });
+  // The same answers of one row each, computed and noised by as many threads, round by round: what is not the
+  // federation's doing.
+  std::vector<std::unique_ptr<LocalOracle>> alone;
+  for (std::size_t i = 0; i < sites; ++i)
+    alone.emplace_back(new LocalOracle(test::oracle_over(test::normal_matrix(random, 1, d), 50, plan, i, 1)));
+  std::barrier round(static_cast<std::ptrdiff_t>(sites));
+  const double computing = seconds_of([&] {
+    std::vector<std::jthread> threads;
+    for (auto& oracle : alone)
+      threads.emplace_back([&] {
+        for (int i = 0; i < kRounds; ++i) {
+          must(oracle->ask("apply", query));
+          round.arrive_and_wait();
+        }
+      });
+  });
+  fmt::print("| Apply, d = 1000, k = 10, {} | {} | {:.2f} | {:.2f} | {:.2f} |\n",
+             aggregation == Aggregation::kLocal ? "local" : "secure", sites, 1000 * seconds / kRounds,
+             1000 * computing / kRounds, 1000 * (seconds - computing) / kRounds);
+}
+
+void large_answer() {
+  std::mt19937_64 random(1);
   constexpr Eigen::Index d = 2000;
   std::vector<std::string> text;
   for (int i = 0; i < 4; ++i) text.push_back(test::csv_line(test::normal_matrix(random, 1, d).row(0)));
@@ -246,6 +246,15 @@ void throughput() {
       "| Gram, d = 2000 (32 MB a site), secure | 4 | {:.0f} | | |\nThe coordinator grew by {} MB; its answer, "
       "a matrix of doubles, is 32 of them.\n",
       1000 * seconds, (resident_kilobytes() - before) / 1024);
+}
+
+void rounds(bool few_sites) {
+  fmt::print("\n| a round | sites | milliseconds | computing alone | added |\n| --- | --- | --- | --- | --- |\n");
+  round_of(4, Aggregation::kLocal);
+  round_of(4, Aggregation::kSecure);
+  if (few_sites) return;
+  round_of(50, Aggregation::kSecure);
+  large_answer();
 }
 
 }  // namespace
@@ -269,5 +278,6 @@ int main(int argc, char** argv) {
   }
   if (wanted.empty()) wanted = {"error", "throughput"};
   if (wanted.contains("error")) eigenveil::bench::error(setting);
-  if (wanted.contains("throughput")) eigenveil::bench::throughput();
+  if (wanted.contains("throughput")) eigenveil::bench::rounds(false);
+  if (wanted.contains("round")) eigenveil::bench::rounds(true);
 }

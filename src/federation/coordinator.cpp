@@ -90,7 +90,6 @@ Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request,
 
 // A journal that was begun keeps its study's number, time and signature.
 Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Proposal proposal) const {
-  EIGENVEIL_TRY(make_folder(options_.journal));
   const std::string path = options_.journal + "/proposal.bin";
   wire::v2::SignedProposal before;
   const auto begun = EIGENVEIL_TRY(load(path, before));
@@ -192,11 +191,13 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
   auto certified =
       EIGENVEIL_TRY(certify(with_spares(for_sites(request.shape)), largest_sensitivity(lattice_), request.privacy));
   auto wanted = EIGENVEIL_TRY(proposal(request, certified.plan));
+  // Whoever has the totals has the whole folder: two coordinators must not write two proposals into it.
+  EIGENVEIL_TRY(make_folder(options_.journal));
+  auto journal = EIGENVEIL_TRY(AnswerLog::open(options_.journal + "/totals.bin"));
   const auto proposed = EIGENVEIL_TRY(signed_proposal(std::move(wanted)));
   wire::v2::Proposal agreed;
   EIGENVEIL_TRY(read_canonical(proposed.proposal(), agreed));
   const auto epsilon_alone = EIGENVEIL_TRY(alone(certified.plan, options_.shares(), request.privacy));
-  auto journal = EIGENVEIL_TRY(AnswerLog::open(options_.journal + "/totals.bin"));
   observer.step("waiting for sites");
   auto sites = EIGENVEIL_TRY(Sites::listen(
       {options_.listen, options_.identity, options_.peers,

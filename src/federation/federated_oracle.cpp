@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/federation/noise.hpp"
 #include "eigenveil/privacy/noisy_histogram.hpp"
 #include "eigenveil/wire/convert.hpp"
 
@@ -200,11 +201,9 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const An
 Result<FederatedOracle::NoisyTotal> FederatedOracle::total(wire::v2::Ask ask, PrivateSum empty) {
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(ask.label()));
   const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(empty.moved, mu));
-  // A row moves no entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md).
-  // Without the number of rows nobody knows.
-  const double largest = static_cast<double>(everyone_.size()) * 64 * noise.deviation() +
-                         static_cast<double>(rows_of(everyone_)) * empty.moved.value();
-  ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne && std::ldexp(largest, noise.shift) < 0x1p62);
+  // Without the number of rows nobody knows how large a total can be.
+  ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne &&
+                 fits_narrow(empty.moved, noise, everyone_.size(), rows_of(everyone_)));
   auto values = EIGENVEIL_TRY(perform(ask, shape_of(empty, noise.shift)));
   const auto sites = static_cast<double>(active_.size());
   const double factor = stands_for() * std::sqrt(sites / static_cast<double>(options_.shares()));

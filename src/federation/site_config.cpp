@@ -227,7 +227,6 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   root.take("ledger", config.ledger);
   config.state = "state";
   root.take("state", config.state);
-  root.take("anchor", config.anchor);
   config.quantum_ms = 50;
   root.take("quantum_ms", config.quantum_ms, 0, 600'000);
   EIGENVEIL_TRY(read_rows_section(root, path, config));
@@ -241,7 +240,6 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   EIGENVEIL_TRY(read_peers(*peers, path, config));
   config.ledger = near(path, config.ledger);
   config.state = near(path, config.state);
-  config.anchor = near(path, config.anchor);
   return config;
 }
 

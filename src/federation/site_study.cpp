@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "anchor.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/protocol.hpp"
@@ -27,13 +26,27 @@ std::int64_t now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A folder of which nothing is left but keys that were never used.
-void forget(const std::string& folder) {
-  KeyFile(folder + "/study.key").erase();
-  std::error_code ignored;
-  std::filesystem::remove(folder + "/answers.bin", ignored);
-  std::filesystem::remove(folder, ignored);
-}
+// The folder of a study. Of one that had no keys before, nothing stays that was made for it here, unless it is kept.
+class StudyFolder {
+ public:
+  explicit StudyFolder(const std::string& path)
+      : path_(path), fresh_(!std::filesystem::exists(path + "/study.key", ignored_)) {}
+  StudyFolder(const StudyFolder&) = delete;
+  StudyFolder& operator=(const StudyFolder&) = delete;
+  ~StudyFolder() {
+    if (!fresh_) return;
+    KeyFile(path_ + "/study.key").erase();
+    const std::string log = path_ + "/answers.bin";
+    if (std::filesystem::is_empty(log, ignored_)) std::filesystem::remove(log, ignored_);
+    std::filesystem::remove(path_, ignored_);
+  }
+  void keep() { fresh_ = false; }
+
+ private:
+  std::string path_;
+  std::error_code ignored_;
+  bool fresh_;
+};
 
 std::string roster_hash(const std::string& proposal_hash, const std::string& roster) {
   return hash("roster", {proposal_hash, roster});
@@ -61,6 +74,16 @@ WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::s
            {"mask key", keys.exchange ? hex(open_key(*keys.exchange)) : as_known("mask key")},
            {"noise key", keys.index == 0 ? hex(hash("noise key", {keys.noise.view()})) : as_known("noise key")},
            {"data", data}}};
+}
+
+// One row is one of whatever the budget counts: an epsilon per visit is no epsilon per patient.
+Status check_unit(Ledger& ledger, const SiteConfig& config, const std::string& unit) {
+  const auto status = EIGENVEIL_TRY(ledger.show(config.dataset));
+  if (status.budget.unit == unit) return {};
+  return budget_refused(
+      fmt::format("its rows each stand for one {}, and the budget of data set '{}' counts one {} per row: the "
+                  "coordinator's --unit must be the same",
+                  quote(unit), config.dataset, quote(status.budget.unit)));
 }
 
 std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Accepted& accepted) {
@@ -123,8 +146,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   const auto& proposal = proposed.proposal;
   auto accepted = EIGENVEIL_TRY(check_proposal(proposal, config, now()));
   auto ledger = EIGENVEIL_TRY(Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger));
-  const auto generation = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(check_anchor(config.anchor, generation));
+  EIGENVEIL_TRY(check_unit(ledger, config, proposal.unit()));
   const std::string number = study_text(proposal.study());
   const auto known = EIGENVEIL_TRY(ledger.find_work(number));
   const std::string folder = folder_of(config, proposal.study());
@@ -135,31 +157,29 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   // Time has passed while a person read.
   if (const auto again = check_proposal(proposal, config, now()); !again) return again.error();
 
-  // The file belongs to the data set that pays, from here on at the latest.
-  EIGENVEIL_TRY(ledger.check_owner(config.dataset, config.data));
-  if (const auto bound = ledger.bind_file(config.dataset, config.data); !bound) return bound.error();
+  // what cannot be read is refused before anything is written
+  auto files = EIGENVEIL_TRY(ledger.hash_files({config.data}));
+  StudyFolder made(folder);
   EIGENVEIL_TRY(make_folder(folder));
   auto log = EIGENVEIL_TRY(AnswerLog::open(folder + "/answers.bin"));
   auto kept = EIGENVEIL_TRY(key_file.load());
-  const bool drawn = !kept;
-  if (drawn) {
+  if (!kept) {
     kept = StudyKeys::draw();
     EIGENVEIL_TRY(key_file.save(*kept));
   }
   StudyKeys keys = *std::move(kept);
   const auto data = EIGENVEIL_TRY(data_of(config, keys));
   const WorkFacts facts = facts_of(proposed, keys, data, known);
-  auto begun = ledger.begin_work(config.dataset, accepted.plan,
+  auto begun = ledger.begin_work({config.dataset, std::move(files)}, accepted.plan,
                                  fmt::format("study {}: {}", number, printable(proposal.purpose())), number, facts,
                                  std::chrono::system_clock::from_time_t(proposal.not_after()));
   if (!begun) {
     const auto after = ledger.find_work(number);
+    if (!after || *after) made.keep();  // it may be charged, with these keys
     if (after && *after && is_final((*after)->state)) key_file.erase();
-    if (after && !*after && drawn && log.size() == 0) forget(folder);  // nobody was charged, nothing was said
     return begun.error();
   }
-  const auto anchored = EIGENVEIL_TRY(ledger.generation());
-  EIGENVEIL_TRY(write_anchor(config.anchor, anchored));
+  made.keep();
   return Parts{config,          proposed, std::move(accepted), std::move(begun->work),
                std::move(keys), data,     std::move(log),      begun->fresh};
 }
@@ -192,7 +212,7 @@ Status SiteStudy::read_rows(Observer& observer) {
   RunOptions run;
   run.threads = config_.threads;
   run.memory = config_.memory;
-  // The other half of the memory is for sums.
+  // the other half is for sums
   auto rows = EIGENVEIL_TRY(bound_rows(row_options_, run, config_.memory / 2, observer));
   const auto data = EIGENVEIL_TRY(data_of(config_, keys_));
   if (data != data_key_) return bad_input(config_.data + ": the file changed while it was read");

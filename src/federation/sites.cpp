@@ -12,7 +12,7 @@
 #include "credentials.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/protocol.hpp"
-#include "eigenveil/wire/convert.hpp"
+#include "incoming.hpp"
 #include "version1.grpc.pb.h"
 #include "wire.grpc.pb.h"
 
@@ -302,7 +302,7 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
     return false;
   }
 
-  // One answer at a time is read, so that there is one copy beside the total; of the others, a first part.
+  // Nothing that others need is held while a site is waited for.
   bool receive(const std::string& name, Site& site, const ChainedAsk& asked, const AnswerShape& shape,
                SiteStream& stream) {
     const wire::v2::Ask& ask = asked.ask;
@@ -316,24 +316,18 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
         head.narrow() != ask.narrow())
       return lose_for(name, site,
                       bad_input(fmt::format("it sent something else than the answer to '{}'", ask.label())));
-    const bool narrow = head.narrow();
-    const std::size_t each = integer_bytes(narrow);
-    if (shape.entries > 0 && !stream.Read(&message)) return false;
-    const Lock one(reading_);
-    scratch_.assign(shape.entries, 0);
-    for (std::uint64_t got = 0; got < shape.entries;) {
-      if (got > 0 && !stream.Read(&message)) return false;
-      const std::string& bytes = message.part().values();
-      if (!message.has_part() || bytes.empty() || bytes.size() % each != 0 || bytes.size() / each > shape.entries - got)
-        return lose_for(name, site, bad_input(fmt::format("it sent a part of '{}' that does not fit", ask.label())));
-      add_integers(bytes, narrow, &scratch_[got]);
-      got += bytes.size() / each;
+    IncomingAnswer answer(shape.entries, head.narrow());
+    while (!answer.complete()) {
+      if (!stream.Read(&message)) return false;
+      if (const auto taken = answer.take(std::move(*message.mutable_part()->mutable_values())); !taken)
+        return lose_for(name, site, taken.error());
     }
     const Lock lock(mutex_);
     if (!ask_ || ask_->head != asked.head || site.lost) return false;
-    for (std::size_t i = 0; i < scratch_.size(); ++i)
-      total_.values[i] =
-          static_cast<Int128>(static_cast<UInt128>(total_.values[i]) + static_cast<UInt128>(scratch_[i]));
+    if (const auto added = answer.add_to(total_.values); !added) {
+      lose(name, site, added.error());
+      return false;
+    }
     total_.from.insert(name);
     site.last = std::max(site.last, ask.number());
     site.head = asked.head;
@@ -368,8 +362,6 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
   Total total_;
   bool finished_ = false;
   bool stopped_ = false;
-  std::mutex reading_;
-  std::vector<Int128> scratch_;
 };
 
 Sites::Sites(std::unique_ptr<Service> service) : service_(std::move(service)) {}

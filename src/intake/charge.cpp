@@ -26,51 +26,36 @@ std::string record_of(const PrivateFiles& data, Adjacency adjacency) {
   return fmt::format("file {} ({})", path, name(adjacency));
 }
 
-struct Payer {
+struct Account {
   Ledger ledger;
-  std::string dataset;
+  Payer payer;
   bool limited;
 };
 
-// The budgets that any of the files belongs to. A data set that was named gets those files that no other has: one
-// budget is not left for another by naming that.
-Result<std::set<std::string>> budgets_of(Ledger& ledger, const PrivateFiles& data, const std::string& named) {
-  std::set<std::string> all;
-  for (const std::string& path : data.paths()) {
-    const auto budgets = EIGENVEIL_TRY(ledger.budgets_of(path));
-    all.insert(budgets.begin(), budgets.end());
-    if (!named.empty()) EIGENVEIL_TRY(ledger.check_owner(named, path));
-  }
-  if (named.empty()) return all;
-  for (const std::string& path : data.paths()) {
-    const auto budgets = EIGENVEIL_TRY(ledger.bind_file(named, path));
-    all.insert(budgets.begin(), budgets.end());
-  }
-  return all;
-}
-
-// The ledger and the data set in it that pays: the one that was named, the one that the files belong to, or else a
-// record without a limit.
-Result<Payer> payer_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
-  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
-  const auto budgets = EIGENVEIL_TRY(budgets_of(ledger, data, privacy.dataset));
-  const std::string& named = privacy.dataset;
-  // No file leads from rows in memory to a budget: the data set that was named has one, or has not.
-  if (!named.empty() && data.paths().empty()) {
-    const bool limited = EIGENVEIL_TRY(ledger.show(named)).budget.limit.has_value();
-    return Payer{std::move(ledger), named, limited};
-  }
-  if (budgets.count(named) > 0) return Payer{std::move(ledger), named, true};
-  if (!named.empty()) return Payer{std::move(ledger), named, false};
+// The data set that was named, the one that the files belong to, or else a record without a limit.
+Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy, const PrivateFiles& data,
+                                   const FileKeys& files) {
+  if (!privacy.dataset.empty()) return privacy.dataset;
+  const auto budgets = EIGENVEIL_TRY(ledger.budgets_of(files));
   if (budgets.size() > 1)
     return budget_refused(
         fmt::format("This data belongs to several data sets with a budget: {}. Say which one pays: "
                     "--dataset NAME",
                     fmt::join(budgets, ", ")));
-  if (budgets.size() == 1) return Payer{std::move(ledger), *budgets.begin(), true};
-  const std::string record = record_of(data, privacy.adjacency);
+  if (budgets.size() == 1) return *budgets.begin();
+  std::string record = record_of(data, privacy.adjacency);
   EIGENVEIL_TRY(ledger.create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
-  return Payer{std::move(ledger), record, false};
+  return record;
+}
+
+Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
+  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
+  const auto known = EIGENVEIL_TRY(ledger.has_files());
+  auto files =
+      EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(data.paths()) : Result<FileKeys>(FileKeys{}));
+  const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files));
+  const auto status = EIGENVEIL_TRY(ledger.show(dataset));
+  return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value()};
 }
 
 SecureRandom random_for(const RunOptions& run) {
@@ -125,10 +110,10 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, c
   bool limited = false;
   std::unique_ptr<Reservation> reservation;
   if (privacy.use_ledger) {
-    auto payer = EIGENVEIL_TRY(payer_of(privacy, data));
-    reservation = EIGENVEIL_TRY(payer.ledger.reserve(payer.dataset, certified.plan, purpose));
-    dataset = payer.dataset;
-    limited = payer.limited;
+    auto account = EIGENVEIL_TRY(account_of(privacy, data));
+    reservation = EIGENVEIL_TRY(account.ledger.reserve(account.payer, certified.plan, purpose));
+    dataset = account.payer.dataset;
+    limited = account.limited;
   } else {
     reservation = reserve_without_ledger(certified.plan);
   }
@@ -146,10 +131,10 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
   bool limited = false;
   Begun begun{work_without_ledger(certified.plan, key, facts), true};
   if (privacy.use_ledger) {
-    auto payer = EIGENVEIL_TRY(payer_of(privacy, data));
-    begun = EIGENVEIL_TRY(payer.ledger.begin_work(payer.dataset, certified.plan, key, key, facts));
-    dataset = payer.dataset;
-    limited = payer.limited;
+    auto account = EIGENVEIL_TRY(account_of(privacy, data));
+    begun = EIGENVEIL_TRY(account.ledger.begin_work(account.payer, certified.plan, key, key, facts));
+    dataset = account.payer.dataset;
+    limited = account.limited;
   }
   observer.step("budget reserved");
   auto random = random_for(run);

@@ -106,8 +106,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
   for (TrainingState next; run.steps() < job.steps;) {
     const auto noisy = oracle.ask(kNoisyGradient, gradient);
     if (!noisy) return run.stop(job, noisy.error());
-    next = state;
-    descent.step(next.parameters, next.descent, noisy->value().col(0));
+    descent.step(state.parameters, state.descent, noisy->value().col(0), next.parameters, next.descent);
     if (!next.parameters.allFinite()) return run.stop(job, bad_input("the parameters overflow; lower --lr or --clip"));
     std::swap(state, next);
     // Kept before the next gradient is taken at these parameters.

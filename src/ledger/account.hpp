@@ -18,8 +18,8 @@ Result<Account> load_account(const Database& db, const std::string& name);
 Result<std::int64_t> insert_reservation(const Database& db, const Account& account, const PrivacyPlan& plan,
                                         const std::string& purpose);
 
-/// Refuses the plan, or inserts it as a reservation of the data set.
-Result<std::int64_t> charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+/// Refuses the plan, or inserts it as a reservation of the data set, to which the files belong from then on.
+Result<std::int64_t> charge(const Database& db, const Payer& payer, const PrivacyPlan& plan,
                             const std::string& purpose);
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation);
 

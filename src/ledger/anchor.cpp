@@ -61,16 +61,21 @@ Result<Mark> read_mark(int descriptor, const std::string& path) {
 
 }  // namespace
 
-Result<Mark> read_anchor(const std::string& path) {
+Result<Mark> read_anchor(const std::string& path, bool begun) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return errno == ENOENT ? Result<Mark>(Mark{}) : Result<Mark>(anchor_failed(path));
+  if (file.get() < 0 && errno != ENOENT) return anchor_failed(path);
+  std::error_code ignored;
+  if (file.get() < 0 && begun && std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)))
+    return bad_input(
+        fmt::format("{}: is a link to a file that is not there: bring its disk back. Nothing was changed.", path));
+  if (file.get() < 0) return Mark{};
   if (::flock(file.get(), LOCK_SH) != 0) return anchor_failed(path);
   return read_mark(file.get(), path);
 }
 
 Status raise_anchor(const std::string& path, const Mark& mark) {
   std::error_code ignored;
-  const bool fresh = !std::filesystem::exists(path, ignored);
+  const bool fresh = !std::filesystem::exists(path, ignored);  // links followed, here and below
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (file.get() < 0 || ::flock(file.get(), LOCK_EX) != 0) return anchor_failed(path);
   const auto there = EIGENVEIL_TRY(read_mark(file.get(), path));
@@ -80,8 +85,8 @@ Status raise_anchor(const std::string& path, const Mark& mark) {
       ::fdatasync(file.get()) != 0)
     return anchor_failed(path);
   if (!fresh) return {};
-  const Descriptor folder(
-      ::open(std::filesystem::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto at = std::filesystem::canonical(path, ignored).parent_path();
+  const Descriptor folder(::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL) return anchor_failed(path);
   return {};
 }

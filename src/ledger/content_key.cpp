@@ -89,23 +89,15 @@ Result<ContentKeys> keys_of(const std::string& path, std::string_view key, Names
   return ContentKeys{ledger::to_hex(checksum), {}};
 }
 
-Result<std::string> whole_of(Result<ContentKeys> keys) {
-  if (!keys) return keys.error();
-  return std::move(keys->whole);
-}
-
 }  // namespace
 
 Result<ContentKeys> content_keys(const std::string& path, std::string_view key) {
   return keys_of(path, key, Names::kIgnored);
 }
 
-Result<std::string> content_key(const std::string& path, std::string_view key) {
-  return whole_of(keys_of(path, key, Names::kIgnored));
-}
-
 Result<std::string> named_content_key(const std::string& path, std::string_view key) {
-  return whole_of(keys_of(path, key, Names::kHashed));
+  auto keys = EIGENVEIL_TRY(keys_of(path, key, Names::kHashed));
+  return std::move(keys.whole);
 }
 
 }  // namespace eigenveil

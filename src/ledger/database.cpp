@@ -32,8 +32,9 @@ Status make_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (::mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return cannot_make(path.string());
   if (!std::filesystem::is_regular_file(path, ignored))
-    return bad_input(
-        fmt::format("The ledger '{}' is a folder or a device, not a file. Give a file with --ledger.", path.string()));
+    return bad_input(fmt::format(
+        "The ledger '{}' is a folder, a device or a link to nothing, not a file. Give a file with --ledger.",
+        path.string()));
   return {};
 }
 
@@ -45,21 +46,40 @@ Result<std::int64_t> integer_of(const Database& db, const char* sql) {
 
 }  // namespace
 
-Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout,
-                                                 const std::string& anchor) {
+Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
   std::error_code failed;
   // Absolute, so that no name means a temporary or in-memory database to SQLite.
   const std::filesystem::path file = std::filesystem::absolute(path, failed);
   if (path.empty() || failed) return usage_error("The ledger needs a file name: --ledger FILE");
   EIGENVEIL_TRY(make_folder(file.parent_path()));
   EIGENVEIL_TRY(make_file(file));
-  std::shared_ptr<Database> db(new Database(file.string()));
-  db->anchor_ = anchor.empty() ? file.string() + ".anchor" : std::filesystem::absolute(anchor, failed).string();
+  const std::filesystem::path canonical = std::filesystem::canonical(file, failed);
+  if (failed) return bad_input(fmt::format("The ledger '{}' cannot be found: {}.", path, failed.message()));
+  std::shared_ptr<Database> db(new Database(canonical.string()));
+  db->anchor_ = db->path_ + ".anchor";
   EIGENVEIL_TRY(db->connect(busy_timeout));
   EIGENVEIL_TRY(db->prepare_schema());
   Transaction whole(*db);
   EIGENVEIL_TRY(whole.begin());
   return db;
+}
+
+// One file, one name, for as long as it is open: under another name it would have another key, anchor, lock and
+// journal, and a charge to a file that has lost its name is a charge that nobody finds.
+Status Database::check_name() {
+  int moved = 0;
+  struct stat now {};
+  if (sqlite3_file_control(handle_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved != 0 ||
+      ::stat(path_.c_str(), &now) != 0)
+    return bad_input(fmt::format(
+        "The ledger '{}' was moved, removed or replaced while it was in use. Nothing was charged; run again.", path_));
+  if (now.st_nlink != 1)
+    return bad_input(
+        fmt::format("The ledger '{}' has {} names (hard links), and what one charges the other might not see. Remove "
+                    "all but one; a "
+                    "backup is a copy, not a link. Until then nothing can be charged to it.",
+                    path_, now.st_nlink));
+  return {};
 }
 
 Status Database::connect(std::chrono::milliseconds busy_timeout) {
@@ -75,7 +95,32 @@ Status Database::connect(std::chrono::milliseconds busy_timeout) {
         if (std::string_view(table) != "head") static_cast<std::set<RowName>*>(touched)->emplace(table, row);
       },
       &touched_);
-  return run("PRAGMA foreign_keys = ON; PRAGMA synchronous = EXTRA");
+  // The rollback journal is overwritten in place, commit after commit: one that is made and removed changes the folder,
+  // and each change waits for the file system's own journal. No write-ahead log: it needs memory that all users share,
+  // and a home folder may be that of several machines, each of which would spend the same budget.
+  return run("PRAGMA foreign_keys = ON; PRAGMA journal_mode = PERSIST; PRAGMA synchronous = EXTRA");
+}
+
+Database::~Database() {
+  idle_.clear();
+  if (handle_ != nullptr) (void)run("PRAGMA journal_mode = DELETE");  // and takes it away, unless others are at work
+  sqlite3_close(handle_);
+}
+
+Database::Prepared Database::prepare(const char* sql) const {
+  if (const auto found = idle_.find(std::string_view(sql)); found != idle_.end())
+    return std::move(idle_.extract(found).mapped());
+  sqlite3_stmt* statement = nullptr;
+  sqlite3_prepare_v2(handle_, sql, -1, &statement, nullptr);
+  return Prepared(statement);
+}
+
+void Database::keep(Prepared statement) const {
+  if (statement == nullptr) return;
+  sqlite3_reset(statement.get());
+  sqlite3_clear_bindings(statement.get());
+  std::string sql = sqlite3_sql(statement.get());
+  idle_.emplace(std::move(sql), std::move(statement));
 }
 
 Status Database::prepare_schema() {
@@ -96,7 +141,7 @@ Status Database::prepare_schema() {
   EIGENVEIL_TRY(check_integrity());
   key_ = EIGENVEIL_TRY(load_key(path_ + ".key", *format < kFormat));
   if (empty) {
-    const auto seen = EIGENVEIL_TRY(read_anchor(anchor_));
+    const auto seen = EIGENVEIL_TRY(read_anchor(anchor_, false));
     if (seen != Mark{})
       return bad_input(fmt::format(
           "The ledger '{}' is empty, but '{}' has seen generation {} of it: bring it back from a backup. To "
@@ -159,7 +204,7 @@ Error Database::error() const {
 }
 
 Result<bool> Statement::step() {
-  if (status_ == SQLITE_OK) status_ = sqlite3_step(statement_);
+  if (status_ == SQLITE_OK) status_ = sqlite3_step(statement_.get());
   if (status_ != SQLITE_ROW && status_ != SQLITE_DONE) return db_.error();
   return std::exchange(status_, SQLITE_OK) == SQLITE_ROW;
 }
@@ -170,25 +215,26 @@ Status Statement::finish() {
 }
 
 std::string Statement::text(int column) const {
-  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
   return data == nullptr ? std::string()
-                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
 }
 
 void Statement::bind(int index, std::int64_t value) {
-  if (status_ == SQLITE_OK) status_ = sqlite3_bind_int64(statement_, index, value);
+  if (status_ == SQLITE_OK) status_ = sqlite3_bind_int64(statement_.get(), index, value);
 }
 void Statement::bind(int index, const std::string& value) {
   if (status_ == SQLITE_OK)
-    status_ = sqlite3_bind_text(statement_, index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+    status_ =
+        sqlite3_bind_text(statement_.get(), index, value.data(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
 }
 void Statement::bind(int index, const Bytes& value) {
   if (status_ == SQLITE_OK)
-    status_ = sqlite3_bind_blob64(statement_, index, value.value.data(), value.value.size(), SQLITE_TRANSIENT);
+    status_ = sqlite3_bind_blob64(statement_.get(), index, value.value.data(), value.value.size(), SQLITE_TRANSIENT);
 }
 void Statement::bind(int index, const std::optional<double>& value) {
   if (status_ == SQLITE_OK)
-    status_ = value ? sqlite3_bind_double(statement_, index, *value) : sqlite3_bind_null(statement_, index);
+    status_ = value ? sqlite3_bind_double(statement_.get(), index, *value) : sqlite3_bind_null(statement_.get(), index);
 }
 
 }  // namespace eigenveil::ledger

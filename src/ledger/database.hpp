@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,11 +32,10 @@ class Database {
  public:
   /// Opens or creates the file (0600), its key beside it (0600) and its folder (0700), and proves that it is a ledger
   /// that is whole and can be written.
-  static Result<std::shared_ptr<Database>> open(const std::string& path, std::chrono::milliseconds busy_timeout,
-                                                const std::string& anchor);
+  static Result<std::shared_ptr<Database>> open(const std::string& path, std::chrono::milliseconds busy_timeout);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
-  ~Database() { sqlite3_close(handle_); }
+  ~Database();
 
   sqlite3* handle() const { return handle_; }
   const std::string& path() const { return path_; }
@@ -46,18 +46,31 @@ class Database {
 
  private:
   friend class Transaction;
+  friend class Statement;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
+  /// One that nobody uses, or a new one; nothing if there is no such statement.
+  Prepared prepare(const char* sql) const;
+  /// For the next who needs the same.
+  void keep(Prepared statement) const;
+
   explicit Database(std::string path) : path_(std::move(path)) {}
   Status connect(std::chrono::milliseconds busy_timeout);
+  Status check_name();
   Status prepare_schema();
   Status bring_up_to_date(std::int64_t format);
   Status check_integrity();
 
-  std::string path_;
+  std::string path_;    ///< canonical: what lies beside the file (key, anchor, lock) is named by it
   std::string anchor_;  ///< path of the file that remembers the last generation
   std::string key_;
   sqlite3* handle_ = nullptr;
   std::mutex mutex_;
-  std::set<RowName> touched_;  ///< rows that the transaction has written
+  std::set<RowName> touched_;                                       ///< rows that the transaction has written
+  mutable std::multimap<std::string, Prepared, std::less<>> idle_;  ///< by their text: to compile one takes longer than
+                                                                    ///< to run it
 };
 
 /// BEGIN IMMEDIATE until `commit`; rolled back otherwise. No row is read before the file is known to be whole and the
@@ -97,25 +110,25 @@ struct Bytes {
 class Statement {
  public:
   template <class... Values>
-  Statement(const Database& db, const char* sql, const Values&... values) : db_(db) {
-    status_ = sqlite3_prepare_v2(db.handle(), sql, -1, &statement_, nullptr);
+  Statement(const Database& db, const char* sql, const Values&... values) : db_(db), statement_(db.prepare(sql)) {
+    status_ = statement_ == nullptr ? SQLITE_ERROR : SQLITE_OK;
     [[maybe_unused]] int index = 0;
     (bind(++index, values), ...);
   }
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
-  ~Statement() { sqlite3_finalize(statement_); }
+  ~Statement() { db_.keep(std::move(statement_)); }
 
   Result<bool> step();  ///< whether there is a row
   Status finish();      ///< for statements without rows
 
   std::string text(int column) const;
-  double real(int column) const { return sqlite3_column_double(statement_, column); }
-  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  int columns() const { return sqlite3_column_count(statement_); }
-  int type(int column) const { return sqlite3_column_type(statement_, column); }
-  std::string_view name(int column) const { return sqlite3_column_name(statement_, column); }
-  bool null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  double real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+  std::int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+  int columns() const { return sqlite3_column_count(statement_.get()); }
+  int type(int column) const { return sqlite3_column_type(statement_.get(), column); }
+  std::string_view name(int column) const { return sqlite3_column_name(statement_.get(), column); }
+  bool null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
 
  private:
   void bind(int index, std::int64_t value);
@@ -124,7 +137,7 @@ class Statement {
   void bind(int index, const std::optional<double>& value);
 
   const Database& db_;
-  sqlite3_stmt* statement_ = nullptr;
+  Database::Prepared statement_;
   int status_;
 };
 

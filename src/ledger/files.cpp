@@ -1,12 +1,11 @@
 // Which files belong to which data set.
+#include "files.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <set>
 
-#include "account.hpp"
 #include "eigenveil/ledger/content_key.hpp"
 
 namespace eigenveil {
@@ -16,28 +15,18 @@ using ledger::Transaction;
 
 namespace {
 
-struct FileKey {
-  std::string path;
-  std::string content;
-};
-
-struct FileKeys {
-  std::vector<FileKey> own;      // the file; or the folder and its files
-  std::set<std::string> around;  // the folders that they lie in, links followed
-};
-
 // A key of its own per use: what a hash of one kind tells says nothing about the other.
 std::string subkey(const ledger::Database& db, std::string_view use) {
   return ledger::to_bytes(ledger::KeyedHash(db.key()).field("subkey").field(use).finish());
 }
 
-Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
+Result<FileKeys::File> keys_of(const ledger::Database& db, const std::string& path) {
   const auto content = EIGENVEIL_TRY(content_keys(path, subkey(db, "content")));
   const std::string path_key = subkey(db, "path");
   const auto hash = [&](const std::filesystem::path& canonical) {
     return ledger::to_hex(ledger::KeyedHash(path_key).field(canonical.string()).finish());
   };
-  FileKeys keys;
+  FileKeys::File keys{path, {}, {}};
   const auto add = [&](const std::string& file, const std::string& held) -> Status {
     std::error_code failed;
     const auto canonical = std::filesystem::canonical(file, failed);
@@ -52,10 +41,10 @@ Result<FileKeys> keys_of(const ledger::Database& db, const std::string& path) {
 }
 
 // By the path or the content of the whole or of a part, or because a folder that it lies in belongs there.
-Result<std::vector<std::string>> owners_of(const ledger::Database& db, const FileKeys& keys) {
-  std::set<std::string> paths = keys.around;
+Result<std::set<std::string>> owners_of(const ledger::Database& db, const FileKeys::File& file) {
+  std::set<std::string> paths = file.around;
   std::set<std::string> contents;
-  for (const FileKey& key : keys.own) {
+  for (const FileKeys::Key& key : file.own) {
     paths.insert(key.path);
     contents.insert(key.content);
   }
@@ -65,52 +54,62 @@ Result<std::vector<std::string>> owners_of(const ledger::Database& db, const Fil
                 "NULL");
   for (;;) {
     const auto more = EIGENVEIL_TRY(row.step());
-    if (!more) return std::vector<std::string>(names.begin(), names.end());
+    if (!more) return names;
     if (paths.count(row.text(1)) > 0 || contents.count(row.text(2)) > 0) names.insert(row.text(0));
   }
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> Ledger::bind_file(const std::string& dataset, const std::string& path) {
-  const auto keys = EIGENVEIL_TRY(keys_of(*db_, path));
-  Transaction transaction(*db_);
-  EIGENVEIL_TRY(transaction.begin());
-  const auto account = EIGENVEIL_TRY(ledger::load_account(*db_, dataset));
-  for (const FileKey& key : keys.own)
-    EIGENVEIL_TRY(Statement(*db_, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", account.id,
-                            key.path, key.content)
-                      .finish());
-  auto owners = owners_of(*db_, keys);
-  EIGENVEIL_TRY(transaction.commit());
-  return owners;
+Status ledger::refuse_other_owners(const Database& db, const Payer& payer) {
+  for (const FileKeys::File& file : payer.files.files) {
+    const auto owners = EIGENVEIL_TRY(owners_of(db, file));
+    if (!owners.empty() && owners.count(payer.dataset) == 0)
+      return budget_refused(
+          fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one "
+                      "that it belongs to",
+                      file.named, fmt::join(owners, ", "), payer.dataset));
+  }
+  return {};
 }
 
-Result<std::vector<std::string>> Ledger::budgets_of(const std::string& path) {
-  {
-    Transaction transaction(*db_);
-    EIGENVEIL_TRY(transaction.begin());
-    Statement any(*db_, "SELECT 1 FROM file LIMIT 1");
-    const auto found = EIGENVEIL_TRY(any.step());
-    if (!found) return std::vector<std::string>();  // a long file is not read for nothing
-  }
-  const auto keys = EIGENVEIL_TRY(keys_of(*db_, path));
+Status ledger::bind_files(const Database& db, std::int64_t dataset, const FileKeys& files) {
+  for (const FileKeys::File& file : files.files)
+    for (const FileKeys::Key& key : file.own)
+      EIGENVEIL_TRY(Statement(db, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", dataset,
+                              key.path, key.content)
+                        .finish());
+  return {};
+}
+
+Result<bool> Ledger::has_files() {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
-  return owners_of(*db_, keys);
+  return Statement(*db_, "SELECT 1 FROM file LIMIT 1").step();
+}
+
+Result<FileKeys> Ledger::hash_files(const std::vector<std::string>& paths) const {
+  FileKeys keys;
+  for (const std::string& path : paths) {
+    auto file = EIGENVEIL_TRY(keys_of(*db_, path));
+    keys.files.push_back(std::move(file));
+  }
+  return keys;
+}
+
+Result<std::set<std::string>> Ledger::budgets_of(const FileKeys& files) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  std::set<std::string> all;
+  for (const FileKeys::File& file : files.files) {
+    auto owners = EIGENVEIL_TRY(owners_of(*db_, file));
+    all.merge(owners);
+  }
+  return all;
 }
 
 Result<std::string> Ledger::content_key(const std::string& path) const {
-  return eigenveil::content_key(path, subkey(*db_, "content"));
-}
-
-Status Ledger::check_owner(const std::string& dataset, const std::string& path) {
-  const auto budgets = EIGENVEIL_TRY(budgets_of(path));
-  if (budgets.empty() || std::count(budgets.begin(), budgets.end(), dataset) > 0) return {};
-  return budget_refused(
-      fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one that it "
-                  "belongs to",
-                  path, fmt::join(budgets, ", "), dataset));
+  return named_content_key(path, subkey(*db_, "content"));
 }
 
 }  // namespace eigenveil

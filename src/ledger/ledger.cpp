@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "files.hpp"
 #include "work_rows.hpp"
 
 namespace eigenveil {
@@ -111,13 +112,12 @@ std::string Ledger::default_path() {
   return (data / "eigenveil" / "ledger.db").string();
 }
 
-Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout,
-                            const std::string& anchor) {
-  auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout, anchor));
+Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
+  auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout));
   return Ledger(std::move(db));
 }
 
-Result<bool> Ledger::insert(const DatasetBudget& budget) {
+Result<bool> Ledger::insert(const DatasetBudget& budget, const FileKeys& files) {
   const bool control =
       std::any_of(budget.name.begin(), budget.name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (budget.name.empty() || budget.name.size() > 200 || control)
@@ -138,19 +138,20 @@ Result<bool> Ledger::insert(const DatasetBudget& budget) {
                           std::int64_t{budget.allow_model_based})
                     .finish());
   const bool inserted = sqlite3_changes(db_->handle()) == 1;
+  if (inserted) EIGENVEIL_TRY(ledger::bind_files(*db_, sqlite3_last_insert_rowid(db_->handle()), files));
   EIGENVEIL_TRY(transaction.commit());
   return inserted;
 }
 
-Status Ledger::create(const DatasetBudget& budget) {
-  const auto inserted = EIGENVEIL_TRY(insert(budget));
+Status Ledger::create(const DatasetBudget& budget, const FileKeys& files) {
+  const auto inserted = EIGENVEIL_TRY(insert(budget, files));
   if (inserted) return {};
   return usage_error(fmt::format(
       "The ledger has a data set '{}' already, and a budget never changes. Choose another name.", budget.name));
 }
 
 Status Ledger::create_if_missing(const DatasetBudget& budget) {
-  EIGENVEIL_TRY(insert(budget));
+  EIGENVEIL_TRY(insert(budget, {}));
   return {};
 }
 
@@ -179,21 +180,23 @@ Result<DatasetStatus> Ledger::show(const std::string& name) {
   return report(account);
 }
 
-Result<std::unique_ptr<Reservation>> Ledger::reserve(const std::string& dataset, const PrivacyPlan& plan,
+Result<std::unique_ptr<Reservation>> Ledger::reserve(const Payer& payer, const PrivacyPlan& plan,
                                                      const std::string& purpose) {
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto id = EIGENVEIL_TRY(ledger::charge(*db_, dataset, plan, purpose));
+  const auto id = EIGENVEIL_TRY(ledger::charge(*db_, payer, plan, purpose));
   EIGENVEIL_TRY(transaction.commit());
   return std::unique_ptr<Reservation>(std::make_unique<PlanReservation>(plan, db_, id));
 }
 
-Result<std::int64_t> ledger::charge(const Database& db, const std::string& dataset, const PrivacyPlan& plan,
+Result<std::int64_t> ledger::charge(const Database& db, const Payer& payer, const PrivacyPlan& plan,
                                     const std::string& purpose) {
   EIGENVEIL_TRY(check_plan(plan));
+  const std::string& dataset = payer.dataset;
   auto account = EIGENVEIL_TRY(load_account(db, dataset));
   EIGENVEIL_TRY(refuse_frozen(account));
+  EIGENVEIL_TRY(refuse_other_owners(db, payer));
   if (const Adjacency own = account.status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
@@ -205,6 +208,7 @@ Result<std::int64_t> ledger::charge(const Database& db, const std::string& datas
                     "the model. Use --guarantee strict, or a data set created with --allow-model-based",
                     dataset));
   EIGENVEIL_TRY(admit(account, plan));
+  if (account.status.budget.limit) EIGENVEIL_TRY(bind_files(db, account.id, payer.files));
   return insert_reservation(db, account, plan, purpose);
 }
 

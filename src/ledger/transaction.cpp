@@ -4,6 +4,7 @@ namespace eigenveil::ledger {
 
 Status Transaction::begin_unverified() {
   EIGENVEIL_TRY(db_.run("BEGIN IMMEDIATE"));
+  EIGENVEIL_TRY(db_.check_name());
   db_.touched_.clear();
   return {};
 }
@@ -12,7 +13,7 @@ Status Transaction::begin(Verify verify) {
   EIGENVEIL_TRY(begin_unverified());
   head_ = EIGENVEIL_TRY(read_head(db_));
   if (verify == Verify::kAll) EIGENVEIL_TRY(verify_rows(db_, head_));
-  const auto seen = EIGENVEIL_TRY(read_anchor(db_.anchor_));
+  const auto seen = EIGENVEIL_TRY(read_anchor(db_.anchor_, head_.mark.generation > 0));
   if (seen == head_.mark) return {};
   // A commit whose process ended before it raised the anchor: the head names the one it followed.
   if (head_.mark.generation == seen.generation + 1 && head_.previous == seen.checksum)

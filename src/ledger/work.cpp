@@ -133,14 +133,14 @@ Status Work::close(WorkState final_state) {
   });
 }
 
-Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
+Result<Begun> Ledger::begin_work(const Payer& payer, const PrivacyPlan& plan, const std::string& purpose,
                                  const std::string& key, const WorkFacts& facts,
                                  std::optional<std::chrono::system_clock::time_point> expires) {
   EIGENVEIL_TRY(check_key(key, facts));
   WorkRecord wanted(plan);
   wanted.key = key;
   wanted.pinned = facts.pinned;
-  wanted.dataset = dataset;
+  wanted.dataset = payer.dataset;
   if (expires)
     wanted.expires = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(*expires)));
 
@@ -168,7 +168,7 @@ Result<Begun> Ledger::begin_work(const std::string& dataset, const PrivacyPlan& 
   }
   if (ledger::expired(wanted)) return budget_refused(fmt::format("'{}' has expired before it began", key));
   EIGENVEIL_TRY(ledger::expire_works(*db_));
-  const auto reservation = EIGENVEIL_TRY(ledger::charge(*db_, dataset, plan, purpose));
+  const auto reservation = EIGENVEIL_TRY(ledger::charge(*db_, payer, plan, purpose));
   wanted.generation = transaction.head().mark.generation + 1;
   const auto id = EIGENVEIL_TRY(ledger::insert_work(*db_, reservation, wanted));
   auto lock = EIGENVEIL_TRY(WorkLock::take(db_->path(), id, key));

@@ -62,11 +62,13 @@ void draw_into(PrivateSum& sum, const NoiseScale& noise, SecureRandom& random) {
     std::vector<SecureRandom> streams;
     streams.reserve(kStreams);
     for (std::size_t i = begin; i < size && streams.size() < kStreams; i += kBlock) streams.push_back(random.fork());
-#pragma omp parallel for schedule(dynamic)
-    for (std::size_t i = 0; i < streams.size(); ++i) {
-      const std::size_t first = begin + i * kBlock;
-      draw_into(sum, noise, first, std::min(size, first + kBlock), streams[i]);
-    }
+    Tickets blocks(streams.size());
+    on_threads(std::min(omp_get_max_threads(), static_cast<int>(streams.size())), [&] {
+      while (const auto i = blocks.next()) {
+        const std::size_t first = begin + *i * kBlock;
+        draw_into(sum, noise, first, std::min(size, first + kBlock), streams[*i]);
+      }
+    });
   }
 }
 

@@ -360,6 +360,8 @@ class ClipTrain(TrainTest):
         self.data()
         self.assertIn("data file is not the one", self.run_program(*train, "--resume", expect=USAGE).stderr)
         self.images[0, 0] -= 0.01
+        self.data(images=self.tokens.astype(np.float32), tokens=self.images)  # the same arrays under each other's names
+        self.assertIn("data file is not the one", self.run_program(*train, "--resume", expect=USAGE).stderr)
         self.data()
         self.script(Slope(slope=2.0, waste=60))
         self.assertIn("module file is not the one", self.run_program(*train, "--resume", expect=USAGE).stderr)

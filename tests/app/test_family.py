@@ -94,9 +94,8 @@ class Family(AppTest):
         self.run_program("ledger", "create", "strict", "--epsilon", 5, "--delta", 1e-5)
         self.run_program(*command, "--dataset", "strict", expect=BUDGET)
         self.assertEqual(self.charged(), [])
-        # The file belongs to 'strict' by now, and may be shared only by saying so.
-        self.run_program(*command, "--dataset", "model", expect=BUDGET)
-        self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based", "--data", "d.npy")
+        # Refused, it has bound nothing: the file is free for another data set.
+        self.run_program("ledger", "create", "model", "--epsilon", 5, "--delta", 1e-5, "--allow-model-based")
         done = self.run_program(*command, "--dataset", "model", "--report", "report.html")
         self.assertIn("model-based guarantee", done.stdout)
         self.assertIn("replace one by an independent copy", " ".join(done.stdout.split()))
@@ -111,6 +110,7 @@ class Family(AppTest):
         self.assertEqual(released["guarantee_kind"], "model")
         manifest = json.loads(bytes(np.load(self.path("model.npz"))["manifest.json"]))
         assumed = manifest["assumed_sensitivity"]
+        self.assertEqual(released["assumed_sensitivity"], assumed)
         self.assertEqual((assumed["failure_probability"], assumed["confidence"], assumed["data_sets"]), (0.01, 0.95, 473))
         self.assertTrue(0 < assumed["projector"] < 1 and assumed["sum"] > 0)
         self.assertEqual([e["label"] for e in released["events"]], ["pilot", "projector", "eigenvalues"])

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <random>
 
 namespace eigenveil {
@@ -106,22 +107,8 @@ std::vector<std::pair<std::string, SumQuery>> sums() {
           {"softmax gradient", SoftmaxGradient{*LinearMap::quantise(Matrix::Ones(kColumns, 3)), 0.5}}};
 }
 
-Result<ChargedOracle> charge_over(federation::CoordinatorOptions options, const PrivacyPlan& plan) {
-  options.questions = [](const std::string& label, Kind, std::uint32_t) -> std::optional<federation::Question> {
-    const auto found = questions().find(label);
-    return found == questions().end() ? std::nullopt : std::optional(found->second);
-  };
-  const auto engine = federation::federated_engine(options);
-  if (!engine) return engine.error();
-  auto opened = open_data(row_options());
-  if (!opened) return opened.error();
-  Observer silent;
-  auto rows = (*engine)->hold(row_options(), *opened, {}, 0, silent);
-  if (!rows) return rows.error();
-  PrivacyOptions privacy{*Epsilon::of(900), *Delta::of(1e-6)};
-  privacy.calibration = Calibration::kPaper;  // the plan as it is
-  const ChargeRequest request{plan, privacy, RunOptions(), std::string(), "test"};
-  return (*rows)->charge(request, silent);
+Result<ChargedOracle> charge_over(const federation::CoordinatorOptions& options, const PrivacyPlan& plan) {
+  return test::charge(options, row_options(), questions(), plan);
 }
 
 PrivateSum exact(const SumQuery& query, const BoundedRows& rows) {
@@ -303,6 +290,25 @@ TEST(FederatedJournal, AnswersInsteadOfTheSites) {
   const auto other = again->oracle->ask("squared norms", ClassSums{3});
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message, ::testing::HasSubstr("another study"));
+}
+
+// Whoever comes second leaves nothing: not even a proposal that the first one would find after a crash.
+TEST(FederatedJournal, IsThatOfOneCoordinatorAtATime) {
+  ClassedSites sites(1, table());
+  const auto options = sites.coordinator(Aggregation::kLocal, "pca");
+  const PrivacyPlan plan(Adjacency::kReplaceOne, {{"gram", GaussianEvent{0.5}, 1}});
+  ASSERT_TRUE(federation::make_folder(options.journal).ok());
+  {
+    const auto first = federation::AnswerLog::open(options.journal + "/totals.bin");
+    ASSERT_TRUE(first.ok());
+    const auto second = charge_over(options, plan);
+    ASSERT_FALSE(second.ok());
+    EXPECT_THAT(second.error().message, ::testing::HasSubstr("another process uses this file"));
+    EXPECT_FALSE(std::filesystem::exists(options.journal + "/proposal.bin"));
+  }
+  auto alone = charge_over(options, plan);
+  ASSERT_TRUE(alone.ok()) << alone.error().message;
+  EXPECT_TRUE(alone->oracle->ask("gram", Gram{}).ok());
 }
 
 }  // namespace

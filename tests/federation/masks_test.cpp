@@ -64,6 +64,38 @@ TEST(Masks, CancelAndHaveAStreamForEachAsk) {
   EXPECT_EQ(words.size(), 6U * 1500) << "no 64 bits of a stream occur in another";
 }
 
+// Three sites whose answers add up to `wanted`, each far beyond the width by itself where masks make it so.
+Int128 decoded(Int128 wanted, bool narrow) {
+  const Secret keys[] = {Secret::draw(), Secret::draw(), Secret::draw()};
+  const MaskEnd ends[] = {{"a", open_key(keys[0])}, {"b", open_key(keys[1])}, {"c", open_key(keys[2])}};
+  const Int128 part = wanted / 3;
+  const Int128 parts[] = {part, part, wanted - part - part};
+  std::vector<Int128> total(1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::vector<Int128> values = {parts[i]};
+    for (std::size_t j = 0; j < 3; ++j)
+      if (j != i) Mask::between(keys[i], ends[i], ends[j], "hp", "hr")->apply("h", narrow, values);
+    std::string bytes;
+    append_integers(values.data(), 1, narrow, bytes);
+    EXPECT_EQ(bytes.size(), narrow ? 8U : 16U);
+    add_integers(bytes, narrow, total.data());
+  }
+  return total[0];
+}
+
+TEST(Masks, TotalsAtTheEdgesOfEachWidthAreDecodedAndOneBeyondIsNot) {
+  const Int128 narrow_most = INT64_MAX;
+  const Int128 wide_most = static_cast<Int128>(~UInt128{0} >> 1);
+  for (const auto& [narrow, most] : {std::pair{true, narrow_most}, std::pair{false, wide_most}}) {
+    const Int128 least = -most - 1;
+    for (const Int128 total : {most, most - 1, least, least + 1, Int128{0}, Int128{1}, Int128{-1}})
+      EXPECT_TRUE(decoded(total, narrow) == total) << narrow;
+  }
+  EXPECT_TRUE(decoded(narrow_most + 1, true) == -narrow_most - 1) << "which is why nobody may ask for it";
+  EXPECT_TRUE(decoded(-narrow_most - 2, true) == narrow_most);
+  EXPECT_TRUE(decoded(narrow_most + 1, false) == narrow_most + 1);
+}
+
 TEST(Masks, DoNotCancelForAnotherProposalRosterAskOrHistory) {
   const Pair pair;
   for (const bool narrow : {false, true}) {

@@ -202,6 +202,64 @@ TEST_F(Study, ADataFileThatChangedEndsTheStudy) {
   EXPECT_EQ(lab.work(0)->state, WorkState::kLost);
 }
 
+/// Changes the data file when its rows are about to be read: after its hash was taken.
+class Meddler final : public Observer {
+ public:
+  explicit Meddler(std::string data) : data_(std::move(data)) {}
+  void step(std::string_view name) override {
+    if (name == "reading rows") std::ofstream(data_, std::ios::app) << "1,1,A\n";
+  }
+
+ private:
+  std::string data_;
+};
+
+TEST_F(Study, ADataFileThatChangesWhileItIsReadIsNoticed) {
+  const auto read = Proposed::read(lab.signed_by_coordinator(lab.proposal), lab.configs[0]);
+  ASSERT_TRUE(read.ok());
+  Meddler meddler(lab.data(0));
+  const auto yes = [](const std::string&) { return true; };
+  const auto opened = SiteStudy::open(lab.configs[0], *read, yes, meddler);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message, HasSubstr("the file changed while it was read"));
+  EXPECT_TRUE(is_final(lab.work(0)->state));
+  EXPECT_FALSE(lab.work(0)->refunded) << "that rows cannot be used says something about them";
+}
+
+// Rows are read once: what becomes of the file afterwards changes no answer of this process.
+TEST_F(Study, ADataFileThatChangesBetweenAsksChangesNoAnswer) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  const auto ask = lab.ask("bound");
+  const auto expected = lab.expected(0, ask, StudyLab::kMu, lab.rows(0, asked));
+  std::ofstream(lab.data(0), std::ios::trunc) << "a,b,label\n4,4,A\n";
+  go("bound");
+  for (std::size_t i = 0; i < answers.back().size(); ++i)
+    EXPECT_EQ(answers.back()[i], (expected.sum.values[i] << expected.scale.shift) + expected.noise[i]);
+}
+
+// Number, label, kind and set are right; what was asked before is told differently.
+TEST_F(Study, AnAskThatContinuesAnotherHistoryIsRefused) {
+  ASSERT_TRUE(lab.begin().ok());
+  go("gram");
+  auto ask = lab.ask("bound");
+  ask.set_prev(Chain("another", "history").head());
+  const auto refused = lab.send(0, ask);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("other things before than it says now"));
+  EXPECT_EQ(lab.work(0)->step, 1U);
+  EXPECT_EQ(lab.work(0)->state, WorkState::kEnded);
+}
+
+TEST_F(Study, AUnitThatTheBudgetDoesNotCountIsRefusedBeforeAnybodyIsAsked) {
+  lab.proposal.set_unit("visit");
+  const auto refused = lab.open(0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("counts one 'row' per row"));
+  EXPECT_TRUE(lab.said.empty());
+  EXPECT_EQ(lab.charges(0), 0U);
+}
+
 TEST_F(Study, KeysAreTheOwnersAloneAndNoFileHasThemAfterTheEnd) {
   ASSERT_TRUE(lab.begin().ok());
   const std::string path = lab.state(0) + "/study.key";
@@ -271,10 +329,14 @@ TEST_F(Study, AFolderWhoseFilesGotOtherNamesEndsTheStudy) {
 }
 
 TEST_F(Study, WhatWasNotChargedLeavesNothingBehind) {
-  lab.configs[0].dataset = "another";
-  EXPECT_FALSE(lab.open(0).ok());
-  EXPECT_FALSE(fs::exists(lab.state(0)));
-  lab.configs[0].dataset = "rows";
+  const std::string data = lab.configs[0].data;
+  for (const bool unpaid : {true, false}) {
+    (unpaid ? lab.configs[0].dataset : lab.configs[0].data) = "another";
+    EXPECT_FALSE(lab.open(0).ok());
+    EXPECT_FALSE(fs::exists(lab.state(0)));
+    lab.configs[0].dataset = "rows";
+    lab.configs[0].data = data;
+  }
   EXPECT_TRUE(lab.begin().ok());
 }
 

@@ -215,15 +215,36 @@ TEST_F(SealTest, AnAnchorThatIsGoneOrUnreadableFreezes) {
 }
 
 TEST_F(SealTest, AnAnchorOnAnotherDiskOutlivesARestoreOfTheWholeFolder) {
-  const std::string elsewhere = (folder_ / "elsewhere").string();
-  const std::string file = (folder_ / "other.db").string();
-  const auto opened = [&] { return *Ledger::open(file, std::chrono::seconds(1), elsewhere); };
+  namespace fs = std::filesystem;
+  const fs::path home = folder_ / "home";
+  const std::string file = (home / "other.db").string();
+  fs::create_directories(home);
+  fs::create_directories(folder_ / "elsewhere");
+  fs::create_symlink(folder_ / "elsewhere" / "anchor", file + ".anchor");
+  const auto opened = [&] { return *Ledger::open(file, std::chrono::seconds(1)); };
   ASSERT_TRUE(opened().create(budget("d", 1, 1e-6)).ok());
-  const std::string older = bytes_of(file);
+  fs::copy(home, folder_ / "backup", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   ASSERT_TRUE(accepts(*std::make_unique<Ledger>(opened()), "d", gaussian(0.1)));
-  put(file, older);
+  fs::remove_all(home);
+  fs::copy(folder_ / "backup", home, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   EXPECT_TRUE(opened().show("d")->frozen);
-  EXPECT_FALSE(std::filesystem::exists(file + ".anchor"));
+  EXPECT_TRUE(fs::is_symlink(file + ".anchor"));
+}
+
+TEST_F(SealTest, AnAnchorWhoseDiskIsNotThereStopsEverythingAndChangesNothing) {
+  namespace fs = std::filesystem;
+  fs::create_directories(folder_ / "disk");
+  fs::rename(anchor(), folder_ / "disk" / "anchor");
+  fs::create_symlink(folder_ / "disk" / "anchor", anchor());
+  ASSERT_TRUE(Ledger::open(path()).ok());
+  fs::rename(folder_ / "disk", folder_ / "away");
+  const auto ledger = Ledger::open(path());
+  ASSERT_FALSE(ledger.ok());
+  EXPECT_THAT(ledger.error().message, HasSubstr("bring its disk back"));
+  fs::rename(folder_ / "away", folder_ / "disk");
+  const auto all = open().list();
+  ASSERT_TRUE(all.ok() && !all->empty());
+  for (const DatasetStatus& status : *all) EXPECT_FALSE(status.frozen);
 }
 
 TEST_F(SealTest, ALedgerThatIsGoneIsNotBegunAnewAsIfNothingHadBeenSpent) {

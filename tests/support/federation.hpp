@@ -157,4 +157,25 @@ class TestSites {
   std::vector<std::thread> threads_;
 };
 
+/// Proposes the plan as it is, over those rows and with those questions by label, and waits for the sites.
+inline Result<ChargedOracle> charge(federation::CoordinatorOptions options, const RowOptions& rows,
+                                    const std::map<std::string, federation::Question>& questions,
+                                    const PrivacyPlan& plan) {
+  options.questions = [questions](const std::string& label, wire::v2::Kind,
+                                  std::uint32_t) -> std::optional<federation::Question> {
+    const auto found = questions.find(label);
+    return found == questions.end() ? std::nullopt : std::optional(found->second);
+  };
+  const auto engine = federation::federated_engine(options);
+  if (!engine) return engine.error();
+  auto opened = open_data(rows);
+  if (!opened) return opened.error();
+  Observer silent;
+  auto held = (*engine)->hold(rows, *opened, {}, 0, silent);
+  if (!held) return held.error();
+  PrivacyOptions privacy{*Epsilon::of(900), *Delta::of(1e-6)};
+  privacy.calibration = Calibration::kPaper;
+  return (*held)->charge({plan, privacy, RunOptions(), std::string(), "test"}, silent);
+}
+
 }  // namespace eigenveil::test

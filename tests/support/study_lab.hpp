@@ -248,7 +248,7 @@ class StudyLab {
     return ask.has_search() ? NoisyHistogram::cells(cells->above(), adjacency) : cells->sum(ask.chosen(), adjacency);
   }
   std::string data_hash(std::size_t i, const federation::StudyKeys& keys) const {
-    return *content_key(data(i), keys.data.view());
+    return *named_content_key(data(i), keys.data.view());
   }
 
   std::size_t charges(std::size_t i) const {

@@ -13,4 +13,9 @@ class StudyNoise {
                                      const PrivateSum& sum, Mu mu, std::size_t shares);
 };
 
+/// Whether 8 bytes hold every total of so many sites with so many rows between them, or 16 are needed. A row moves no
+/// entry by more than the sensitivity, and no site draws more than 64 deviations (samplers.proof.md): their sum stays
+/// below 2^62, half of what fits.
+bool fits_narrow(Sensitivity moved, const NoiseScale& noise, std::size_t sites, std::size_t rows);
+
 }  // namespace eigenveil::federation

@@ -66,7 +66,6 @@ struct SiteConfig {
   std::string ledger;  ///< empty: the default one
   std::string dataset;
   std::string state;             ///< folder of what was answered
-  std::string anchor;            ///< file with the ledger's generation, kept outside of backups; empty: none
   std::uint32_t quantum_ms = 0;  ///< answers leave at multiples of it; 0: at once
   SitePolicy policy;
   SiteLimits limits;

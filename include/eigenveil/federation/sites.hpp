@@ -32,7 +32,8 @@ struct Total {
 };
 
 /// The coordinator's end of the connections. Sites dial in, each known by its certificate; whoever loses the connection
-/// dials again and is told what it missed. Memory: one total and one answer, however many sites there are.
+/// dials again and is told what it missed. Memory: one total, and one part of an answer per connection; what is longer
+/// waits in temporary files until all of it is there.
 class Sites {
  public:
   struct Options {

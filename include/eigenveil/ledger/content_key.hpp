@@ -8,12 +8,11 @@
 
 namespace eigenveil {
 
-/// The keyed hash (BLAKE2b) of a file's bytes, or of a folder: of the sorted hashes of all files in it, whatever their
-/// names. 64 hexadecimal digits. The key has 16 to 64 bytes; whoever lacks it cannot try out what a file holds.
-Result<std::string> content_key(const std::string& path, std::string_view key);
-
-/// The hash of the whole, and of each file of a folder that may hold rows of its own: what readers pass over (names
-/// that begin with a dot or an underscore), empty files and images, of which each is a single row, are not among them.
+/// To know data again under other names: the keyed hash (BLAKE2b) of a file's bytes, or of a folder: of the sorted
+/// hashes of all files in it, whatever their names. 64 hexadecimal digits. And that of each file of a folder that may
+/// hold rows of its own: what readers pass over (names that begin with a dot or an underscore), empty files and images,
+/// of which each is a single row, are not among them. The key has 16 to 64 bytes; whoever lacks it cannot try out what
+/// a file holds.
 struct ContentKeys {
   struct Part {
     std::string path;
@@ -24,8 +23,8 @@ struct ContentKeys {
 };
 Result<ContentKeys> content_keys(const std::string& path, std::string_view key);
 
-/// The same for what must stay as it is, rows and all: of a folder, the names of its files count too, since names
-/// decide which of them are read.
+/// To pin data for the length of a study or a run, rows and all: of a folder, the names of its files count too, since
+/// names decide which of them are read and as what.
 Result<std::string> named_content_key(const std::string& path, std::string_view key);
 
 }  // namespace eigenveil

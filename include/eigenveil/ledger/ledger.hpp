@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/ledger/payer.hpp"
 #include "eigenveil/ledger/reservation.hpp"
 #include "eigenveil/ledger/work.hpp"
 #include "eigenveil/privacy/accountant.hpp"
@@ -74,10 +76,11 @@ class Ledger {
  public:
   /// Opens or creates the file and its folder. A file that is no ledger, or cannot be written, is refused. A lock
   /// that another process holds is waited for as long as `busy_timeout`. One whose rows do not match their checksums
-  /// is refused; an older copy of one is frozen. `anchor` is the file that remembers the last generation (default: the
-  /// ledger's with .anchor); on another disk it outlives a restored machine.
-  static Result<Ledger> open(const std::string& path, std::chrono::milliseconds busy_timeout = std::chrono::seconds(30),
-                             const std::string& anchor = {});
+  /// is refused; an older copy of one is frozen. PATH.anchor remembers the last generation: as a link to another disk
+  /// it outlives a restored machine. Links to the ledger are followed, so that there is one key, one anchor and one
+  /// lock; a ledger that has a second name (a hard link) is refused.
+  static Result<Ledger> open(const std::string& path,
+                             std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 
@@ -90,21 +93,21 @@ class Ledger {
   /// a data set with a budget has to be named for them.
   static LedgerChoice standard(std::string dataset = {}) { return {true, default_path(), std::move(dataset)}; }
 
-  /// Refuses a name that exists already.
-  Status create(const DatasetBudget& budget);
+  /// Refuses a name that exists already. The files belong to the data set from the beginning.
+  Status create(const DatasetBudget& budget, const FileKeys& files = {});
   /// Keeps a data set of that name as it is, whatever its budget.
   Status create_if_missing(const DatasetBudget& budget);
   Result<std::vector<DatasetStatus>> list();
   Result<DatasetStatus> show(const std::string& name);
 
-  /// Charges the whole plan in one transaction, on disk before it returns; or refuses and says what remains.
-  Result<std::unique_ptr<Reservation>> reserve(const std::string& dataset, const PrivacyPlan& plan,
-                                               const std::string& purpose);
+  /// Charges the whole plan and binds the payer's files in one transaction, on disk before it returns; or refuses,
+  /// says what remains and changes nothing. Files that belong to other budgets alone are refused.
+  Result<std::unique_ptr<Reservation>> reserve(const Payer& payer, const PrivacyPlan& plan, const std::string& purpose);
 
   /// As `reserve`, for work that survives its process. One transaction: a key that is new is charged for its whole
   /// plan; one that is there gives its record, if every fact, plan and data set agree, and is otherwise lost for ever
   /// and refused. Refused too: a work that another process holds, and one that has ended.
-  Result<Begun> begin_work(const std::string& dataset, const PrivacyPlan& plan, const std::string& purpose,
+  Result<Begun> begin_work(const Payer& payer, const PrivacyPlan& plan, const std::string& purpose,
                            const std::string& key, const WorkFacts& facts,
                            std::optional<std::chrono::system_clock::time_point> expires = {});
   Result<std::optional<WorkRecord>> find_work(const std::string& key);
@@ -120,20 +123,19 @@ class Ledger {
   /// How many rows were checked against their checksums. (`open` and every transaction that charges do the same.)
   Result<std::int64_t> verify();
 
-  /// Says that the file or folder belongs to the data set: by keyed hashes of its canonical path and of its content,
-  /// and those of each file in a folder. Answers what `budgets_of` answers then.
-  Result<std::vector<std::string>> bind_file(const std::string& dataset, const std::string& path);
-  /// Refuses a file that belongs to other budgets than that data set's: none is left for another by naming that.
-  Status check_owner(const std::string& dataset, const std::string& path);
-  /// The data sets with a budget that the file belongs to, by its path or by what is in it. A folder belongs where any
-  /// of its files does, and a file where its folder does.
-  Result<std::vector<std::string>> budgets_of(const std::string& path);
-  /// `content_key` under a key of this ledger: pins a file for the length of a study or a run.
+  /// Reads the files and folders; nothing is stored.
+  Result<FileKeys> hash_files(const std::vector<std::string>& paths) const;
+  /// Whether any file belongs to a data set. If none does, long files need not be hashed to find their budgets.
+  Result<bool> has_files();
+  /// The data sets with a budget that any of the files belongs to, by its path or by what is in it. A folder belongs
+  /// where any of its files does, and a file where its folder does.
+  Result<std::set<std::string>> budgets_of(const FileKeys& files);
+  /// `named_content_key` under a key of this ledger: pins data for the length of a run.
   Result<std::string> content_key(const std::string& path) const;
 
  private:
   explicit Ledger(std::shared_ptr<ledger::Database> db) : db_(std::move(db)) {}
-  Result<bool> insert(const DatasetBudget& budget);  // whether the name was new
+  Result<bool> insert(const DatasetBudget& budget, const FileKeys& files);  // whether the name was new
   std::shared_ptr<ledger::Database> db_;
 };
 

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <torch/csrc/jit/ir/alias_analysis.h>
-#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/passes/lower_tuples.h>
 
 #include <algorithm>
 
 #include "operators.hpp"
+#include "simplify.hpp"
 
 namespace eigenveil {
 
@@ -25,19 +25,10 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-bool calls(const std::shared_ptr<Graph>& graph) {
-  bool found = false;
-  for_each_node(graph->block(), [&](Node* node) {
-    found = found || node->kind() == c10::prim::CallMethod || node->kind() == c10::prim::CallFunction;
-  });
-  return found;
-}
-
-// Everything that is called, in one graph. A round goes one call deeper; TorchScript has no recursion.
+// Everything that is called, in one graph.
 std::shared_ptr<Graph> whole_graph(const torch::jit::Method& method) {
-  constexpr int kDeepest = 200;
   auto graph = method.graph()->copy();
-  for (int round = 0; round < kDeepest && calls(graph); ++round) torch::jit::Inline(*graph);
+  inline_calls(*graph);
   return graph;
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <omp.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <string_view>
 
 #include "lockdown.hpp"
@@ -60,23 +62,33 @@ Reply guarded(Answer& answer, const std::function<void()>& body) {
   return reply;
 }
 
+// The memory that is shared with the program, as much of it as a request speaks of.
 class Memory {
  public:
-  explicit Memory(std::size_t size)
-      : size_(size), data_(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, channel::kMemory, 0)) {
-    if (data_ == MAP_FAILED) _exit(1);
-  }
+  Memory() = default;
+  explicit Memory(std::size_t size) { reach(size); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  ~Memory() { munmap(data_, size_); }
-  channel::Pieces body() const { return channel::Pieces(static_cast<char*>(data_)); }
-  Answer answer(const Request& request) const {
-    return {static_cast<char*>(data_) + request.answer, size_ - request.answer};
+  ~Memory() { release(); }
+  // What is mapped stays so: to find its pages anew costs more than to copy them.
+  void reach(std::size_t size) {
+    if (size <= size_) return;
+    release();
+    void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, channel::kMemory, 0);
+    if (mapped == MAP_FAILED) _exit(1);
+    data_ = static_cast<char*>(mapped);
+    size_ = size;
   }
+  channel::Pieces body() const { return channel::Pieces(data_); }
+  Answer answer(const Request& request) const { return {data_ + request.answer, request.size - request.answer}; }
 
  private:
-  std::size_t size_;
-  void* data_;
+  void release() {
+    if (data_ != nullptr) munmap(data_, size_);
+  }
+
+  std::size_t size_ = 0;
+  char* data_ = nullptr;
 };
 
 Reply open_module(const Request& request, std::unique_ptr<Opened>& opened) {
@@ -110,12 +122,17 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker() {
-    Request end{};
-    end.ask = Ask::kEnd;  // later forks hold this pipe too, so that closing it says nothing
-    send(end);
+    dismiss();
     close(to_);
     close(from_);
     waitpid(process_, nullptr, 0);
+  }
+
+  // Ends by itself, which takes some milliseconds; to be destroyed then costs no wait.
+  void dismiss() const {
+    Request end{};
+    end.ask = Ask::kEnd;  // later forks hold this pipe too, so that closing it says nothing
+    send(end);
   }
 
   void send(const Request& request) const {
@@ -138,11 +155,13 @@ class Worker {
 
  private:
   [[noreturn]] static void answer_all(int requests, int replies, Opened& opened, Part part) {
+    Memory memory;
     for (Request request{}; read(requests, &request, sizeof request) == sizeof request && request.ask != Ask::kEnd;) {
-      const Memory memory(request.size);
+      memory.reach(request.size);
       Answer answer = memory.answer(request);
       const Reply reply = guarded(answer, [&] { opened.work(request, memory.body(), part, answer); });
       if (write(replies, &reply, sizeof reply) != sizeof reply) break;
+      omp_pause_resource_all(omp_pause_soft);  // its threads would spin, on the cores that the program now needs
     }
     _exit(0);
   }
@@ -179,27 +198,46 @@ Reply encode(const Request& request, Opened& opened) {
   return all;
 }
 
-// A batch for a fork that has seen few others: to start one costs as much as a small step.
-Reply gradient(const Request& request, Opened& opened, std::unique_ptr<Worker>& worker) {
-  constexpr int kBatches = 64;
-  if (worker && worker->answered() >= kBatches) worker.reset();
-  if (!worker) worker = std::make_unique<Worker>(opened, Part{0, 1});
-  worker->send(request);
-  const Reply reply = worker->reply();
-  if (reply.outcome != Outcome::kDone) worker.reset();
-  return reply;
-}
+// Batches for forks that have seen few others. To start one costs as much as some small steps: the next is made while
+// this one takes its last batch, and ends while that takes its first.
+class Batches {
+ public:
+  explicit Batches(Opened& opened) : opened_(opened) {}
+
+  Reply gradient(const Request& request) {
+    if (now_ && now_->answered() >= kEach) {
+      now_->dismiss();
+      last_ = std::move(now_);
+    }
+    if (!now_) now_ = next_ ? std::move(next_) : fresh();
+    now_->send(request);
+    if (now_->answered() + 1 == kEach) next_ = fresh();
+    const Reply reply = now_->reply();
+    if (reply.outcome != Outcome::kDone) now_.reset();
+    return reply;
+  }
+
+ private:
+  static constexpr int kEach = 64;
+  // This process has seen no row, so that a fork of it has not either.
+  std::unique_ptr<Worker> fresh() { return std::make_unique<Worker>(opened_, Part{0, 1}); }
+
+  Opened& opened_;
+  std::unique_ptr<Worker> last_, now_, next_;
+};
 
 void serve() {
   std::unique_ptr<Opened> opened;
-  std::unique_ptr<Worker> worker;
+  std::unique_ptr<Batches> batches;
   for (Request request{}; read(channel::kSocket, &request, sizeof request) == sizeof request;) {
     const bool opens = request.ask == Ask::kOpenEncoder || request.ask == Ask::kOpenTrainee;
     if (!opens && !opened) return;
+    if (opens) batches.reset();
+    if (!opens && !batches) batches = std::make_unique<Batches>(*opened);
     const Reply reply = opens                         ? open_module(request, opened)
                         : request.made_up != 0        ? rehearse(request, *opened)
                         : request.ask == Ask::kEncode ? encode(request, *opened)
-                                                      : gradient(request, *opened, worker);
+                                                      : batches->gradient(request);
     if (write(channel::kSocket, &reply, sizeof reply) != sizeof reply) return;
   }
 }
@@ -207,6 +245,9 @@ void serve() {
 // Torch looks at the machine once, in files that are out of reach afterwards. Nothing here starts a thread: forks could
 // not use it.
 void warm_up() {
+  // A fork keeps the memory of its last batch for the next: to get pages anew costs a tenth of a step.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   at::internal::lazy_init_num_threads();
   omp_set_num_threads(1);                       // at::set_num_threads would start a pool that nothing here uses
   torch::jit::setGraphExecutorOptimize(false);  // an optimiser learns from what it has seen

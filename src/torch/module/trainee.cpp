@@ -9,6 +9,7 @@
 #include "fixed.hpp"
 #include "graph_check.hpp"
 #include "modules.hpp"
+#include "simplify.hpp"
 
 namespace eigenveil {
 namespace {
@@ -146,7 +147,9 @@ void check_signature(const Module& module, bool has_loss) {
   if (!right) throw Refusal(fmt::format("expected {}, but it has {}", expected, c10::toString(schema)));
 }
 
+// What is looked at is what will be executed.
 void check_graph(const torch::jit::Method& method) {
+  simplify(method);
   if (const auto impure = impure_operator(method); !impure.empty()) throw Refusal(impure);
   if (const auto write = lasting_write(method); !write.empty()) throw Refusal(write);
 }

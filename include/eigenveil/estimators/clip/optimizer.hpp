@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "eigenveil/base/types.hpp"
@@ -18,21 +19,40 @@ class Descent {
  public:
   Descent(Optimizer optimizer, double rate) : optimizer_(optimizer), rate_(rate) {}
 
-  void step(Vector& theta, DescentState& state, const Eigen::Ref<const Vector>& gradient) const {
-    ++state.steps;
+  /// What comes after theta and state, which may be the same objects.
+  void step(const Vector& theta, const DescentState& state, const Eigen::Ref<const Vector>& gradient,
+            Vector& next_theta, DescentState& next) const {
+    const Eigen::Index size = theta.size();
+    next_theta.resize(size);
+    next.steps = state.steps + 1;
     if (optimizer_ == Optimizer::kSgd) {
-      theta -= rate_ * gradient;
+      next_theta = theta - rate_ * gradient;
       return;
     }
-    if (state.first.size() == 0) state.first = state.second = Vector::Zero(theta.size());
-    state.first = 0.9 * state.first + 0.1 * gradient;
-    state.second = 0.999 * state.second + 0.001 * gradient.cwiseAbs2();
-    const auto t = static_cast<double>(state.steps);
+    const bool begins = state.first.size() == 0;
+    next.first.resize(size);
+    next.second.resize(size);
+    if (begins) next.first.setZero(), next.second.setZero();
+    const Vector& first = begins ? next.first : state.first;
+    const Vector& second = begins ? next.second : state.second;
+    const auto t = static_cast<double>(next.steps);
     const double one = 1 - std::pow(0.9, t), two = 1 - std::pow(0.999, t);
-    theta.array() -= rate_ * (state.first.array() / one) / ((state.second.array() / two).sqrt() + 1e-8);
+    for (Eigen::Index at = 0; at < size; at += kBlock) {
+      const auto block = Eigen::seqN(at, std::min(kBlock, size - at));
+      next.first(block) = 0.9 * first(block) + 0.1 * gradient(block);
+      next.second(block) = 0.999 * second(block) + 0.001 * gradient(block).cwiseAbs2();
+      next_theta(block).array() = theta(block).array() - rate_ * (next.first(block).array() / one) /
+                                                             ((next.second(block).array() / two).sqrt() + 1e-8);
+    }
+  }
+
+  void step(Vector& theta, DescentState& state, const Eigen::Ref<const Vector>& gradient) const {
+    step(theta, state, gradient, theta, state);
   }
 
  private:
+  static constexpr Eigen::Index kBlock = 1024;  // stays in the nearest cache
+
   Optimizer optimizer_;
   double rate_;
 };
