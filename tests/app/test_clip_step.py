@@ -1,6 +1,5 @@
-"""What a step of clip train costs in processor time, and that a simplified graph is still the module."""
+"""The graph that clip train executes, with equal computations merged, is still the module. What a step costs: bench/torch_step."""
 import pathlib
-import resource
 import unittest
 from typing import Dict
 
@@ -16,38 +15,6 @@ except ImportError:
     WITHOUT = "python3-torch is not installed"
 
 if WITHOUT is None:
-
-    class Wide(nn.Module):
-        """Many parameters and nothing to compute."""
-
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.zeros(150_000))
-
-        @torch.jit.export
-        def loss(self, batch: Dict[str, Tensor]) -> Tensor:
-            return 0 * self.w.sum()
-
-    class Terms(nn.Module):
-        """A loss of six terms. Each encodes the batch, or something else of the same size."""
-
-        def __init__(self, apart: bool):
-            super().__init__()
-            self.w = nn.Parameter(torch.zeros(4))
-            self.encoder = nn.Linear(300, 300).requires_grad_(False)
-            self.apart = apart
-
-        def encoded(self, batch: Dict[str, Tensor], term: int) -> Tensor:
-            rows = torch.ones(300, 300) * (batch["images"][0, 0] + term)
-            return 0 * self.encoder(self.encoder(rows)).sum()
-
-        @torch.jit.export
-        def loss(self, batch: Dict[str, Tensor]) -> Tensor:
-            if self.apart:
-                return (self.w.sum() + self.encoded(batch, 1) + self.encoded(batch, 2) + self.encoded(batch, 3) +
-                        self.encoded(batch, 4) + self.encoded(batch, 5) + self.encoded(batch, 6))
-            return (self.w.sum() + self.encoded(batch, 1) + self.encoded(batch, 1) + self.encoded(batch, 1) +
-                    self.encoded(batch, 1) + self.encoded(batch, 1) + self.encoded(batch, 1))
 
     class Draws(nn.Module):
         """Its gradient is 0 if two draws of dropout are taken for one, or a product for another that is written to."""
@@ -75,21 +42,6 @@ class ClipStep(AppTest):
         torch.jit.script(module).save(self.path("m.pt"))
         self.run_program("clip", "train", "--module", "m.pt", "--data", "pairs.npz", "--delta", 1e-5, "--sample-rate", 1,
                          "--steps", steps, "--clip", 1, "--optimizer", "sgd", "--lr", 0.1, "--no-ledger", *args)
-
-    def cost(self, module, *args):
-        """Seconds of all processors. A fork takes 64 batches, and counts when the second after it begins."""
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.train(module, 193, "--epsilon", 8, *args)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    def test_who_waits_for_the_other_process_takes_no_processor(self):
-        one, two = (self.cost(Wide(), "--threads", threads) for threads in (1, 2))
-        self.assertLess(two, 1.7 * one)
-
-    def test_what_a_loss_computes_twice_is_computed_once(self):
-        same, apart = (self.cost(Terms(apart), "--threads", 1) for apart in (False, True))
-        self.assertLess(same, 0.6 * apart)
 
     def test_what_is_random_or_written_to_is_not_computed_once(self):
         self.train(Draws(), 8, "--epsilon", 1000)

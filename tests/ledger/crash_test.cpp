@@ -235,7 +235,8 @@ TEST_F(CrashTest, AReallyFullFileSystemIsReportedBeforeAnyAnswer) {
     std::ofstream(disk + "/filler") << std::string(1 << 20, 'x');
     if (!says_full(ledger->reserve("d", plan_, "test"))) return 2;
     if (!says_full(Ledger::open(disk + "/other.db"))) return 3;
-    if (!says_full(Ledger::open(disk + "/ledger.db"))) return 4;
+    // One that is there needs no more space to be opened, unless somebody else has taken its journal away.
+    if (const auto again = Ledger::open(disk + "/ledger.db"); !again.ok() && !says_full(again)) return 4;
     std::filesystem::remove(disk + "/filler");
     const auto status = ledger->show("d");
     if (!status.ok() || !status->reservations.empty()) return 5;

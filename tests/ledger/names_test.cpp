@@ -40,7 +40,7 @@ TEST_F(NamesTest, ThroughALinkThereIsOneKeyOneAnchorAndOneLock) {
   }
   EXPECT_THAT(files_in(folder_ / "other"), ElementsAre("link.db"));
   EXPECT_THAT(files_in(folder_ / "real"),
-              ElementsAre("ledger.db", "ledger.db.anchor", "ledger.db.key", "ledger.db.lock"));
+              ElementsAre("ledger.db", "ledger.db-journal", "ledger.db.anchor", "ledger.db.key", "ledger.db.lock"));
 }
 
 TEST_F(NamesTest, ALinkToNothingIsRefused) {
