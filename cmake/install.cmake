@@ -4,8 +4,20 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/eigenveil)
 install(TARGETS eigenveil EXPORT eigenveil-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS eigenveil_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/eigenveil)
-install(DIRECTORY include/eigenveil DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        PATTERN wire EXCLUDE PATTERN mpi EXCLUDE PATTERN federation EXCLUDE)  # parts of the program, not of the library
+# What is installed is the interface: the umbrella header and all that it includes.
+set(headers eigenveil/eigenveil.hpp)
+set(unread ${headers})
+while(unread)
+  list(POP_FRONT unread header)
+  file(STRINGS include/${header} included REGEX "^#include \"eigenveil/")
+  list(TRANSFORM included REPLACE "^#include \"(.*)\".*$" "\\1")
+  list(REMOVE_ITEM included ${headers})
+  list(APPEND headers ${included})
+  list(APPEND unread ${included})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS include/${header})
+  cmake_path(GET header PARENT_PATH room)
+  install(FILES include/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${room})
+endwhile()
 install(EXPORT eigenveil-targets NAMESPACE eigenveil:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/eigenveil-config.cmake
   "include(\"\${CMAKE_CURRENT_LIST_DIR}/dependencies.cmake\")\ninclude(\"\${CMAKE_CURRENT_LIST_DIR}/eigenveil-targets.cmake\")\n")

@@ -10,7 +10,6 @@
 namespace eigenveil::app {
 namespace {
 
-constexpr double kSgdRate = 0.5;
 constexpr const char* kImagesHelp =
     "Images: IDX, IDX.gz, NPY (a flat image per row) or a folder of such; or a folder of PNG and JPEG files of one "
     "size, "
@@ -70,7 +69,7 @@ std::optional<ClipTraining> clip_training(const ClipFitFlags& flags) {
   training.clip = flags.clip.value_or(training.clip);
   training.sample_rate = flags.sample_rate.value_or(training.sample_rate);
   training.steps = flags.steps.value_or(training.steps);
-  training.rate = flags.rate.value_or(training.optimizer == Optimizer::kAdam ? training.rate : kSgdRate);
+  training.rate = flags.rate.value_or(default_rate(training.optimizer));
   const bool given = flags.clip || flags.sample_rate || flags.steps || flags.optimizer || flags.rate;
   return given ? std::optional(training) : std::nullopt;
 }
@@ -128,8 +127,9 @@ void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
   app.add_option("--optimizer", flags.optimizer, "adam (default) or sgd")
       ->check(CLI::IsMember({"adam", "sgd"}))
       ->group(group);
-  app.add_option("--lr", flags.rate,
-                 fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, kSgdRate))
+  app.add_option(
+         "--lr", flags.rate,
+         fmt::format("Learning rate; default {} for adam, {} for sgd", defaults.rate, default_rate(Optimizer::kSgd)))
       ->group(group);
   app.add_option("--start", flags.start,
                  "random heads, or those of cross or whitened, for which three tenths of the budget go")

@@ -36,9 +36,9 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
         "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"
         "  eigenveil pca {} \\\n      --range 0:255 --center private --row-bound 20 --components 10 --epsilon 1 "
         "--delta 1e-6 \\\n      --image-shape 28x28 --out {} --report {} --ledger {}\n\n",
-        images, job.fit.out, job.fit.report, job.fit.privacy.ledger);
+        images, *job.fit.out, job.fit.report, job.fit.privacy.ledger);
   OutputFlags shown = output;
-  shown.out = job.fit.out;
+  shown.out = *job.fit.out;
   shown.report = job.fit.report;
   const auto outcome = released(study(std::move(job)), output);
   return outcome ? show_release(*outcome, shown) : fail(outcome.error());

@@ -70,7 +70,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
     return release_series(*jobs, terminal, [&](const ClipJob& job, const Release& outcome) -> Status {
       const auto metrics = EIGENVEIL_TRY(evaluate_clip(outcome.model, {}, test, false, job.fit.run, terminal));
       results.push_back(
-          {{"epsilon", job.fit.privacy.epsilon.value()}, {"accuracy", *metrics.accuracy}, {"model", job.fit.out}});
+          {{"epsilon", job.fit.privacy.epsilon.value()}, {"accuracy", *metrics.accuracy}, {"model", *job.fit.out}});
       return {};
     });
   }();

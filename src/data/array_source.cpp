@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "array.hpp"
@@ -57,28 +54,11 @@ class ArraySource final : public RowSource {
       batch.values.resize((batch.rows + piece) * width);
       double* out = batch.values.data() + batch.rows * width;
       EIGENVEIL_TRY(reader_->read(piece, selection_.positions, out));
-      EIGENVEIL_TRY(map_categories(out, piece));
+      EIGENVEIL_TRY(map_categories(out, piece, done_, selection_, bad_rows_, name_));
       batch.rows += piece;
       done_ += piece;
     }
     if (wanted > 0 && done_ == shape_.rows) EIGENVEIL_TRY(reader_->finish());
-    return {};
-  }
-
-  Status map_categories(double* values, std::size_t rows) const {
-    const std::size_t width = selection_.positions.size();
-    for (std::size_t c = 0; c < width; ++c) {
-      const std::optional<CategoryIndex>& categories = selection_.categories[c];
-      if (!categories) continue;
-      for (std::size_t r = 0; r < rows; ++r) {
-        double& value = values[r * width + c];
-        const std::optional<double> index = categories->of_number(value);
-        if (!index && bad_rows_ == BadRows::kError)
-          return unlisted_value(fmt::format("{}: row {}, column '{}'", name_, done_ + r + 1, selection_.names[c]),
-                                fmt::format("{}", value), *categories);
-        value = index.value_or(std::numeric_limits<double>::quiet_NaN());
-      }
-    }
     return {};
   }
 

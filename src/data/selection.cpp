@@ -153,6 +153,24 @@ Result<Selection> select_columns(const std::string& path, const FileColumns& fil
   return selection;
 }
 
+Status map_categories(double* values, std::size_t rows, std::size_t first, const Selection& selection, BadRows bad_rows,
+                      const std::string& name) {
+  const std::size_t width = selection.positions.size();
+  for (std::size_t c = 0; c < width; ++c) {
+    const std::optional<CategoryIndex>& categories = selection.categories[c];
+    if (!categories) continue;
+    for (std::size_t r = 0; r < rows; ++r) {
+      double& value = values[r * width + c];
+      const std::optional<double> index = categories->of_number(value);
+      if (!index && bad_rows == BadRows::kError)
+        return unlisted_value(fmt::format("{}: row {}, column '{}'", name, first + r + 1, selection.names[c]),
+                              fmt::format("{}", value), *categories);
+      value = index.value_or(kMissing);
+    }
+  }
+  return {};
+}
+
 Error unlisted_value(const std::string& place, std::string_view text, const CategoryIndex& categories) {
   return bad_input(
       fmt::format("{}: {} is not among the listed values ({}); add it to the schema's values, or name one of "

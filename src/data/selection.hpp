@@ -57,6 +57,11 @@ struct Selection {
 
 Result<Selection> select_columns(const std::string& path, const FileColumns& file, const SourceOptions& options);
 
+/// Replaces the numbers in categorical columns by their place in the public list. `values`: the chosen columns of
+/// `rows` rows, of which the first is the row `first` (from 0). A number that is not listed is an error, or missing.
+Status map_categories(double* values, std::size_t rows, std::size_t first, const Selection& selection, BadRows bad_rows,
+                      const std::string& name);
+
 /// "FILE: row 3, column 'sex': 'X' is not among the values ..."
 Error unlisted_value(const std::string& place, std::string_view text, const CategoryIndex& categories);
 

@@ -13,10 +13,12 @@
 namespace eigenveil {
 namespace {
 
-// A data file without a data set of its own is recorded under its path (its end, if that is very long).
-std::string name_of_file(const PrivateFiles& data, Adjacency adjacency) {
+// A data file without a data set of its own is recorded under its path (its end, if that is very long); rows that are
+// in no file, all of them under one name.
+std::string record_of(const PrivateFiles& data, Adjacency adjacency) {
   constexpr std::size_t kLongest = 160;
-  const std::string first = data.paths().empty() ? "" : data.paths().front();
+  if (data.paths().empty()) return fmt::format("{} ({})", kRowsInMemory, name(adjacency));
+  const std::string& first = data.paths().front();
   std::error_code failure;
   const auto canonical = std::filesystem::weakly_canonical(first, failure);
   std::string path = failure ? first : canonical.string();
@@ -41,7 +43,7 @@ Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy
                     "--dataset NAME",
                     fmt::join(budgets, ", ")));
   if (budgets.size() == 1) return *budgets.begin();
-  std::string record = name_of_file(data, privacy.adjacency);
+  std::string record = record_of(data, privacy.adjacency);
   EIGENVEIL_TRY(ledger.create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
   return record;
 }

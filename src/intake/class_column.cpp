@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "eigenveil/intake/rows.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -86,19 +88,20 @@ std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices) {
   return cuts;
 }
 
-Result<std::vector<std::string>> column_names(const std::string& data, const SourceOptions& given,
+Result<std::vector<std::string>> column_names(const RowOptions& rows, const SourceOptions& given,
                                               const std::vector<std::string>& columns) {
-  if (data.empty()) return names_without_file(columns);
+  if (elsewhere(rows)) return names_without_file(columns);
+  if (rows.given) return rows.given->column_names(columns);
   SourceOptions options = given;
   options.columns = columns;
   options.categories.clear();
-  const auto opened = EIGENVEIL_TRY(open_source(data, options));
+  const auto opened = EIGENVEIL_TRY(open_source(rows.data, options));
   return opened->columns();
 }
 
-Result<ClassedColumns> with_class_column(const std::string& data, const SourceOptions& given,
+Result<ClassedColumns> with_class_column(const RowOptions& rows, const SourceOptions& given,
                                          const std::optional<Schema>& schema, const ClassColumn& column) {
-  const auto own_name = EIGENVEIL_TRY(column_names(data, given, {column.column}));
+  const auto own_name = EIGENVEIL_TRY(column_names(rows, given, {column.column}));
   if (own_name.size() != 1)
     return usage_error(fmt::format("'{}' is more than one column; the class or response is one", column.column));
   const std::string& name = own_name.front();
@@ -106,10 +109,10 @@ Result<ClassedColumns> with_class_column(const std::string& data, const SourceOp
   ClassedColumns result{given, schema, {}};
   const ColumnSpec* spec = nullptr;
   auto features = EIGENVEIL_TRY(schema ? Result<std::vector<std::string>>(schema->names())
-                                       : column_names(data, given, given.columns));
+                                       : column_names(rows, given, given.columns));
   std::erase(features, name);
   if (features.empty())
-    return bad_input(fmt::format("{}: there is no column but '{}': nothing is left to work on", data, name));
+    return bad_input(fmt::format("{}: there is no column but '{}': nothing is left to work on", place_of(rows), name));
   if (schema) {
     const auto found = std::find_if(schema->columns.begin(), schema->columns.end(),
                                     [&](const ColumnSpec& one) { return one.name == name; });

@@ -3,18 +3,18 @@
 namespace eigenveil {
 namespace {
 
-/// Tells the observer about every ask, and passes it on.
+/// Tells the observer about every ask, passes it on, and keeps how noisy the answer was.
 class ObservedOracle final : public Oracle {
  public:
-  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer)
-      : oracle_(std::move(oracle)), observer_(observer) {}
+  ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer, std::shared_ptr<std::vector<NotedNoise>> noise)
+      : oracle_(std::move(oracle)), observer_(observer), noise_(std::move(noise)) {}
 
   RowsShape shape() const override { return oracle_->shape(); }
   bool complete() const override { return oracle_->complete(); }
   const PrivacyPlan& plan() const override { return oracle_->plan(); }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override {
     observer_.step("asking: " + label);
-    return oracle_->ask(label, query);
+    return noted(label, oracle_->ask(label, query));
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override {
@@ -24,16 +24,18 @@ class ObservedOracle final : public Oracle {
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
                                       std::int64_t target) override {
     observer_.step("asking: " + search + ", " + product);
-    return oracle_->ask_filtered(search, product, query, target);
+    auto answer = oracle_->ask_filtered(search, product, query, target);
+    if (answer) note(product, answer->product);
+    return answer;
   }
   Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
     observer_.step("asking: " + label);
-    return oracle_->ask_model(label, query);
+    return noted(label, oracle_->ask_model(label, query));
   }
   Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
     if (label != batches_) observer_.step("asking: " + label);  // once for all steps
     batches_ = label;
-    return oracle_->ask_batch(label, query);
+    return noted(label, oracle_->ask_batch(label, query));
   }
   Status recenter(const Vector& mean, RowBound radius) override {
     observer_.step("recentring rows");
@@ -45,8 +47,19 @@ class ObservedOracle final : public Oracle {
   }
 
  private:
+  void note(const std::string& label, const Answer& answer) {
+    if (noise_->empty() || noise_->back().label != label) noise_->push_back({label, 0, 0});
+    noise_->back().entries = static_cast<std::size_t>(answer.value().size());
+    noise_->back().deviation = answer.deviation();
+  }
+  Result<Answer> noted(const std::string& label, Result<Answer> answer) {
+    if (answer) note(label, *answer);
+    return answer;
+  }
+
   std::unique_ptr<Oracle> oracle_;
   Observer& observer_;
+  std::shared_ptr<std::vector<NotedNoise>> noise_;
   std::string batches_;
 };
 
@@ -87,6 +100,8 @@ std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagno
 
 Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
                                        std::size_t reserved, Observer& observer) {
+  if (run.engine && in_memory(options))
+    return usage_error("rows in memory are held by this process alone: leave --engine out, or give a file");
   if (run.engine) return run.engine->hold(options, opened, run, reserved, observer);
   auto rows = EIGENVEIL_TRY(bound_rows(opened, options, run, reserved, observer));
   const BoundingDiagnostics diagnostics = rows.diagnostics();
@@ -95,7 +110,9 @@ Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& op
 
 Result<ChargedOracle> charge(HeldRows& rows, const ChargeRequest& request, Observer& observer) {
   auto charged = rows.charge(request, observer);
-  if (charged) charged->oracle = std::make_unique<ObservedOracle>(std::move(charged->oracle), observer);
+  if (!charged) return charged;
+  charged->noise = std::make_shared<std::vector<NotedNoise>>();
+  charged->oracle = std::make_unique<ObservedOracle>(std::move(charged->oracle), observer, charged->noise);
   return charged;
 }
 

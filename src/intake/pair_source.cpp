@@ -217,8 +217,11 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
 }
 
 Result<std::unique_ptr<View>> vector_view(const std::string& path) {
-  auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo}));
-  return std::unique_ptr<View>(std::make_unique<VectorView>(std::move(source), path));
+  return vector_view(EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo})), path);
+}
+
+Result<std::unique_ptr<View>> vector_view(std::unique_ptr<RowSource> source, const std::string& name) {
+  return std::unique_ptr<View>(std::make_unique<VectorView>(std::move(source), name));
 }
 
 Result<std::unique_ptr<View>> label_view(const std::string& path, std::size_t classes, const std::string& names) {

@@ -24,6 +24,7 @@ Result<std::unique_ptr<View>> image_view(const std::string& path, const ImageEnc
                                          int threads);
 /// Vectors, each made of unit length.
 Result<std::unique_ptr<View>> vector_view(const std::string& path);
+Result<std::unique_ptr<View>> vector_view(std::unique_ptr<RowSource> source, const std::string& name);
 /// Captions, encoded.
 Result<std::unique_ptr<View>> caption_view(const std::string& path, const TextEncoder& encoder);
 /// The class of each row, checked: one column.

@@ -6,9 +6,13 @@
 namespace eigenveil {
 namespace {
 
-Status check_files(const PairFiles& pairs) {
-  const bool vectors = !pairs.x.empty() || !pairs.y.empty();
-  if (vectors && (pairs.x.empty() || pairs.y.empty()))
+bool has_x(const PairReading& reading) { return reading.given_x || !reading.files.x.empty(); }
+bool has_y(const PairReading& reading) { return reading.given_y || !reading.files.y.empty(); }
+
+Status check_files(const PairReading& reading) {
+  const PairFiles& pairs = reading.files;
+  const bool vectors = has_x(reading) || has_y(reading);
+  if (vectors && !(has_x(reading) && has_y(reading)))
     return usage_error("--x and --y are the two views of the same rows: give both");
   if (vectors && !(pairs.images.empty() && pairs.captions.empty() && pairs.labels.empty()))
     return usage_error("--x and --y are vectors of both views already: leave --images, --captions and --labels out");
@@ -32,10 +36,12 @@ Status read_classes(const PairFiles& pairs, PairInputs& inputs) {
   return {};
 }
 
-Result<PairInputs> open_inputs(const PairFiles& pairs, const EncoderChoices& choices, int threads) {
-  EIGENVEIL_TRY(check_files(pairs));
+Result<PairInputs> open_inputs(const PairReading& reading, int threads) {
+  EIGENVEIL_TRY(check_files(reading));
+  const PairFiles& pairs = reading.files;
+  const EncoderChoices& choices = reading.encoders;
   PairInputs inputs;
-  inputs.vectors = !pairs.x.empty();
+  inputs.vectors = has_x(reading);
   inputs.classed = !pairs.labels.empty();
   if (inputs.vectors) return inputs;
   inputs.text = EIGENVEIL_TRY(TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads));
@@ -44,15 +50,24 @@ Result<PairInputs> open_inputs(const PairFiles& pairs, const EncoderChoices& cho
   return inputs;
 }
 
-Result<PairSource> views_of(const PairFiles& pairs, const PairInputs& inputs, int threads) {
+Result<std::unique_ptr<View>> vectors_of(const std::shared_ptr<GivenRows>& given, const std::string& path) {
+  return given ? vector_view(EIGENVEIL_TRY(given->take({})), given->name()) : vector_view(path);
+}
+
+Result<PairSource> views_of(const PairReading& reading, const PairInputs& inputs, int threads) {
+  const PairFiles& pairs = reading.files;
   auto first = EIGENVEIL_TRY(
-      inputs.vectors ? vector_view(pairs.x)
+      inputs.vectors ? vectors_of(reading.given_x, pairs.x)
                      : image_view(pairs.images, *inputs.images, inputs.basis ? &*inputs.basis : nullptr, threads));
-  auto second = EIGENVEIL_TRY(inputs.vectors   ? vector_view(pairs.y)
+  auto second = EIGENVEIL_TRY(inputs.vectors   ? vectors_of(reading.given_y, pairs.y)
                               : inputs.classed ? label_view(pairs.labels, inputs.classes.size(), pairs.class_names)
                                                : caption_view(pairs.captions, *inputs.text));
-  PairSource source(std::move(first), std::move(second), inputs.vectors ? pairs.x : pairs.images,
-                    inputs.vectors   ? pairs.y
+  PairSource source(std::move(first), std::move(second),
+                    reading.given_x  ? reading.given_x->name()
+                    : inputs.vectors ? pairs.x
+                                     : pairs.images,
+                    reading.given_y  ? reading.given_y->name()
+                    : inputs.vectors ? pairs.y
                     : inputs.classed ? pairs.labels
                                      : pairs.captions);
   EIGENVEIL_TRY(source.check());
@@ -70,13 +85,14 @@ std::vector<std::string> private_files(const PairFiles& files) {
 
 Result<OpenedPairs> open_pairs(const PairReading& reading, const Share& share, int threads) {
   // The views look at the encoders where they lie.
-  const auto inputs =
-      std::make_shared<PairInputs>(EIGENVEIL_TRY(open_inputs(reading.files, reading.encoders, threads)));
-  EIGENVEIL_TRY(views_of(reading.files, *inputs, threads));
+  const auto inputs = std::make_shared<PairInputs>(EIGENVEIL_TRY(open_inputs(reading, threads)));
   inputs->basis = reading.basis;
-  if (!inputs->basis && inputs->images && reading.directions > 0 && inputs->images->options().kind == "scatter")
+  if (!inputs->basis && inputs->images && reading.directions > 0 && inputs->images->options().kind == "scatter") {
+    // A basis takes long: files that do not fit are refused first.
+    EIGENVEIL_TRY(views_of(reading, *inputs, threads));
     inputs->basis = EIGENVEIL_TRY(public_basis(*inputs->images, reading.directions, kPublicImages, threads));
-  auto source = EIGENVEIL_TRY(views_of(reading.files, *inputs, threads));
+  }
+  auto source = EIGENVEIL_TRY(views_of(reading, *inputs, threads));
   inputs->x_features = source.first_features();
   return OpenedPairs{inputs, data::share_of(std::make_unique<PairSource>(std::move(source)), share)};
 }

@@ -93,6 +93,16 @@ Status pick_columns(Schema& schema, const RowOptions& options) {
 
 }  // namespace
 
+bool elsewhere(const RowOptions& options) { return options.data.empty() && !options.given; }
+
+std::string place_of(const RowOptions& options) {
+  return options.given ? options.given->name() : options.data.empty() ? "the columns" : options.data;
+}
+
+bool in_memory(const RowOptions& options) {
+  return options.given || (options.pairs && (options.pairs->given_x || options.pairs->given_y));
+}
+
 Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
   // Views have unit length; a class adds nothing to a row.
   if (options.pairs) return RowBound::of(options.pairs->files.labels.empty() ? std::sqrt(2.0) : 1.0);
@@ -146,22 +156,22 @@ Result<OpenedData> open_data(const RowOptions& options, int threads) {
   }
   std::vector<std::string> classes;
   if (options.class_column) {
-    auto classed = EIGENVEIL_TRY(with_class_column(options.data, source_options, schema, *options.class_column));
+    auto classed = EIGENVEIL_TRY(with_class_column(options, source_options, schema, *options.class_column));
     source_options = std::move(classed.source);
     schema = std::move(classed.schema);
     classes = std::move(classed.classes);
   }
-  const bool elsewhere = options.data.empty();
-  auto source = EIGENVEIL_TRY(elsewhere ? Result<std::unique_ptr<RowSource>>(nullptr)
-                                        : open_source(options.data, source_options));
+  auto source = EIGENVEIL_TRY(elsewhere(options) ? Result<std::unique_ptr<RowSource>>(nullptr)
+                              : options.given    ? options.given->take(source_options)
+                                                 : open_source(options.data, source_options));
   // Of several images one can be replaced and the others still say how large they are.
-  if (source && source_options.fields == 0 && source_options.share.count == 1 &&
+  if (source && !options.given && source_options.fields == 0 && source_options.share.count == 1 &&
       std::filesystem::is_directory(options.data) && source->rows_announced() == std::size_t{1})
     return usage_error(
         fmt::format("{}: one image alone does not say how large images are: state its number of values with --fields N",
                     options.data));
-  const auto names = EIGENVEIL_TRY(elsewhere ? column_names("", {}, source_options.columns)
-                                             : Result<std::vector<std::string>>(source->columns()));
+  const auto names = EIGENVEIL_TRY(elsewhere(options) ? column_names(options, {}, source_options.columns)
+                                                      : Result<std::vector<std::string>>(source->columns()));
   std::vector<std::string> features = names;
   if (options.class_column) features.pop_back();
   auto map = EIGENVEIL_TRY(map_for(options, schema, features));
@@ -201,9 +211,9 @@ Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, co
   if (rows || options.pairs) return rows;
   Error error = rows.error();
   const std::string part = opened.source->part();
-  const bool placed = error.message.find(options.data) != std::string::npos && !error.message.starts_with("row ");
+  const bool placed = error.message.find(place_of(options)) != std::string::npos && !error.message.starts_with("row ");
   if (error.code == ErrorCode::kBadInput && !placed)
-    error.message = (part.empty() ? options.data : part) + ", " + error.message;
+    error.message = (part.empty() ? place_of(options) : part) + ", " + error.message;
   return error;
 }
 

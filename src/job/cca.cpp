@@ -23,8 +23,8 @@ Result<Study> study(CcaJob job) {
   if (!rows.source.columns.empty())
     return usage_error("--columns does not go with --x-columns and --y-columns, which choose columns already");
   const auto facts = EIGENVEIL_TRY(file_facts(rows));
-  const auto x = EIGENVEIL_TRY(column_names(rows.data, facts.source, job.x_columns));
-  const auto y = EIGENVEIL_TRY(column_names(rows.data, facts.source, job.y_columns));
+  const auto x = EIGENVEIL_TRY(column_names(rows, facts.source, job.x_columns));
+  const auto y = EIGENVEIL_TRY(column_names(rows, facts.source, job.y_columns));
   // The rows with the columns of x first, then those of y.
   auto& both = rows.schema ? rows.schema_columns : rows.source.columns;
   both = x;

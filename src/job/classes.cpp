@@ -51,7 +51,7 @@ Result<Study> study(FdaJob job) {
 Result<Study> study(SirJob job) {
   if (job.response.empty()) return usage_error("--response COL says which column is to be explained");
   const auto facts = EIGENVEIL_TRY(file_facts(job.fit.rows));
-  const auto names = EIGENVEIL_TRY(column_names(job.fit.rows.data, facts.source, {job.response}));
+  const auto names = EIGENVEIL_TRY(column_names(job.fit.rows, facts.source, {job.response}));
   ClassOptions options{.gep = {}, .problem = ClassProblem::kSliced, .classes = 0};
   options.response = names.front();
   options.cuts = job.slices.cuts;

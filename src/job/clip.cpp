@@ -198,9 +198,13 @@ Result<Study> study(ClipJob job) {
         fmt::format("--method {} needs whole batches in one process: leave --engine out", name(*job.method)));
   if (job.fit.privacy.auto_delta && job.fit.privacy.adjacency != Adjacency::kReplaceOne)
     return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
-  const bool scatter = job.encoders.image_encoder == "scatter" && job.pairs.x.empty();
-  job.fit.rows.pairs = PairReading{job.pairs, job.encoders,
-                                   scatter ? job.basis.value_or(public_directions(job.fit.privacy.epsilon)) : 0};
+  const bool scatter = job.encoders.image_encoder == "scatter" && job.pairs.x.empty() && !job.given_x;
+  job.fit.rows.pairs =
+      PairReading{.files = job.pairs,
+                  .encoders = job.encoders,
+                  .directions = scatter ? job.basis.value_or(public_directions(job.fit.privacy.epsilon)) : 0,
+                  .given_x = job.given_x,
+                  .given_y = job.given_y};
   const FitJob fit = job.fit;
   return Study{fit, [job = std::move(job)](const OpenedData& opened) { return rivals_of(job, opened); }};
 }

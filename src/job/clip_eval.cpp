@@ -133,8 +133,8 @@ Result<RowMajorMatrix> embed_texts(const Reader& reader, const std::string& path
 }
 
 Result<RowMajorMatrix> embed_vectors(const std::string& path, const Matrix& weights, const Matrix& offset,
-                                     Observer& observer) {
-  auto view = EIGENVEIL_TRY(vector_view(path));
+                                     Observer& observer, const std::shared_ptr<GivenRows>& given = {}) {
+  auto view = EIGENVEIL_TRY(given ? vector_view(EIGENVEIL_TRY(given->take({})), given->name()) : vector_view(path));
   observer.step("embedding vectors");
   return embed_view(*view, weights, offset, observer);
 }
@@ -263,6 +263,15 @@ Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named
     add_recalls(embedded, metrics);
   }
   return metrics;
+}
+
+Result<RowMajorMatrix> embed_clip(const Model& model, PairSide side, const std::string& path,
+                                  const std::shared_ptr<GivenRows>& given) {
+  const auto reader = EIGENVEIL_TRY(reader_of(model, {}));
+  if (!reader.vectors) return usage_error("this model was fitted on images and texts, not on vectors");
+  Observer silent;
+  return side == PairSide::kFirst ? embed_vectors(path, *reader.image_weights, *reader.image_offset, silent, given)
+                                  : embed_vectors(path, *reader.text_weights, *reader.text_offset, silent, given);
 }
 
 Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, const PairFiles& what,

@@ -34,13 +34,13 @@ Matrix random_orthonormal(SecureRandom& random, Eigen::Index rows, Eigen::Index 
 }
 
 // covariance = U diag(lambda) U^T + sigma2 I
-struct Covariance {
+struct PopulationCovariance {
   Matrix U;
   double lambda;
   double sigma2;
 };
 
-Covariance make_covariance(const GenerateOptions& options, SecureRandom& random) {
+PopulationCovariance make_covariance(const GenerateOptions& options, SecureRandom& random) {
   const auto d = static_cast<Eigen::Index>(options.columns);
   const auto k = static_cast<Eigen::Index>(options.components);
   if (options.population == Population::kGaussian) {
@@ -54,7 +54,7 @@ Covariance make_covariance(const GenerateOptions& options, SecureRandom& random)
   const Matrix block = random_orthonormal(random, s, k);
   std::vector<Eigen::Index> support(options.columns);
   std::iota(support.begin(), support.end(), 0);
-  Covariance covariance{Matrix::Zero(d, k), options.spike, options.noise_variance};
+  PopulationCovariance covariance{Matrix::Zero(d, k), options.spike, options.noise_variance};
   for (Eigen::Index i = 0; i < s; ++i) {
     std::swap(support[static_cast<std::size_t>(i)],
               support[static_cast<std::size_t>(i) + random.below(static_cast<std::uint64_t>(d - i))]);
@@ -87,7 +87,7 @@ Status generate(const GenerateOptions& options, Observer& observer) {
   EIGENVEIL_TRY(check(options));
   if (!options.truth.empty()) EIGENVEIL_TRY(check_writable(options.truth));
   auto random = SecureRandom::insecure(options.seed);
-  const Covariance covariance = make_covariance(options, random);
+  const PopulationCovariance covariance = make_covariance(options, random);
 
   observer.step("generating rows");
   auto file = EIGENVEIL_TRY(AtomicFile::create(options.out));

@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::size_t kMostMatrixColumns = 5000;
 
-Result<Matrix> read_matrix(const std::string& path) {
-  const auto source = EIGENVEIL_TRY(open_source(path, {.header = HeaderRule::kNo}));
+Result<Matrix> read_matrix(const std::string& file, const std::shared_ptr<GivenRows>& given) {
+  const auto source = EIGENVEIL_TRY(given ? given->take({}) : open_source(file, {.header = HeaderRule::kNo}));
+  const std::string& path = given ? given->name() : file;
   const std::size_t d = source->columns().size();
   if (d > kMostMatrixColumns)
     return bad_input(fmt::format("{}: has {} columns; a matrix may have at most {}", path, d, kMostMatrixColumns));
@@ -31,8 +32,8 @@ Result<Matrix> read_matrix(const std::string& path) {
 }
 
 Result<PrivatePair> read_pair(const PairJob& job) {
-  auto A = EIGENVEIL_TRY(read_matrix(job.matrix_a));
-  auto B = EIGENVEIL_TRY(read_matrix(job.matrix_b));
+  auto A = EIGENVEIL_TRY(read_matrix(job.matrix_a, job.given_a));
+  auto B = EIGENVEIL_TRY(read_matrix(job.matrix_b, job.given_b));
   PrivatePair pair{std::move(A), std::move(B), job.sensitivity_a, job.sensitivity_b};
   EIGENVEIL_TRY(PairOracle::check(pair));
   return pair;

@@ -26,7 +26,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   const PcaProgram given = program_for(job, *job.method, preparation);
   std::vector<PcaProgram> programs = {given};
   const bool rows_known =
-      job.guess.expected_rows || (job.fit.privacy.adjacency == Adjacency::kReplaceOne && !job.fit.rows.data.empty());
+      job.guess.expected_rows || (job.fit.privacy.adjacency == Adjacency::kReplaceOne && !elsewhere(job.fit.rows));
   if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
     for (const std::size_t rounds : {4, 8}) {
       programs.push_back(given);

@@ -14,13 +14,15 @@ Status check_outputs(const FitJob& job, std::size_t columns) {
   if (shape && shape->height * shape->width != columns)
     return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
                                    shape->width, shape->height * shape->width, columns));
-  EIGENVEIL_TRY(check_writable(job.out));
+  if (job.out) EIGENVEIL_TRY(check_writable(*job.out));
   return job.report.empty() ? Status() : check_writable(job.report);
 }
 
 Status write_outputs(const Model& model, const FitJob& job, Observer& observer) {
-  observer.step("writing model");
-  EIGENVEIL_TRY(write_model(model, job.out));
+  if (job.out) {
+    observer.step("writing model");
+    EIGENVEIL_TRY(write_model(model, *job.out));
+  }
   if (!job.report.empty()) {
     observer.step("writing report");
     EIGENVEIL_TRY(write_text_file(job.report, html_report(model, job.report_options)));
@@ -38,12 +40,21 @@ bool bounded_by_options(const RowOptions& rows) {
   return rows.schema || rows.bounds || rows.row_bound || !rows.ranges.empty();
 }
 
-Model model_of(const FitJob& job, const Estimator& estimator, const Charge& charge, double radius,
-               const OpenedData& opened, Fit fit) {
+nlohmann::json noise_json(const std::vector<NotedNoise>& noise) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const NotedNoise& one : noise)
+    list.push_back({{"label", one.label}, {"entries", one.entries}, {"deviation", one.deviation}});
+  return list;
+}
+
+Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracle& charge, const OpenedData& opened,
+               Fit fit) {
+  const double radius = charge.oracle->shape().lattice.radius;
   nlohmann::json options = estimator.options();
   options.update(fit.options);
   if (bounded_by_options(job.rows)) options.update(row_options_json(job.rows, radius));
   Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
+  model.manifest["noise"] = noise_json(*charge.noise);
   model.manifest.update(fit.facts);
   for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
   if (opened.pairs) return model;
@@ -72,7 +83,7 @@ Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) 
     if (const auto fits = one->check(shape, budget_of(job.privacy)); !fits) {
       Error error = fits.error();
       if (error.code == ErrorCode::kBadInput && !opened.pairs)
-        error.message = (job.rows.data.empty() ? "the columns" : job.rows.data) + ": " + error.message;
+        error.message = place_of(job.rows) + ": " + error.message;
       return error;
     }
   return check_outputs(job, shape.columns);
@@ -97,7 +108,7 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));
   if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
-  Model model = model_of(job, chosen, charged, charged.oracle->shape().lattice.radius, opened, std::move(fit));
+  Model model = model_of(job, chosen, charged, opened, std::move(fit));
   EIGENVEIL_TRY(write_outputs(model, job, observer));
   return Release{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
 }

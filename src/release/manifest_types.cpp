@@ -28,6 +28,7 @@ constexpr ManifestKey kCommon[] = {
     {"accounting", Holds::kText},
     {"calibration", Holds::kText},
     {"events", Holds::kList},
+    {"noise", Holds::kList},
     {"guarantee", Holds::kText},
     {"guarantee_kind", Holds::kText},
     {"private", Holds::kFlag},

@@ -50,7 +50,12 @@ Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, 
   if (options.header == HeaderRule::kNo && given.columns.empty() && options.fields == 0) options.fields = specs.size();
   const auto file = open_source(path, options);
   if (!file.ok()) return file.error();
-  const std::vector<std::string> columns = (*file)->columns();
+  return options_for_columns(specs, (*file)->columns(), path, options);
+}
+
+Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, const std::vector<std::string>& columns,
+                                          const std::string& path, const SourceOptions& given) {
+  SourceOptions options = given;
   const auto missing = missing_from(columns, specs);
   const bool by_position = columns.size() == specs.size() && (has_no_names(columns) || !given.columns.empty());
   if (!missing.empty() && !by_position) return refusal(path, columns.size(), specs.size(), missing);

@@ -99,6 +99,14 @@ Status check_output(const std::string& data_path, const std::string& out_path) {
   return usage_error(fmt::format("{}: the scores would replace the data. Choose another output file.", out_path));
 }
 
+Status check_predicts(const Model& model) {
+  const ModelKind& kind = kind_of(model.manifest);
+  if (kind.prediction == Prediction::kClass) return {};
+  return usage_error(
+      fmt::format("a model '{}' has no classes to predict; only {} has", kind.name,
+                  kinds_in_words([](const ModelKind& one) { return one.prediction == Prediction::kClass; })));
+}
+
 /// Nearest class mean among the scores, the prior counted in: the largest of log prior - |s - s_c|^2 / 2.
 class Classifier {
  public:
@@ -106,7 +114,7 @@ class Classifier {
       : means_((model.array("class_means")->rowwise() - projection.mean.transpose()) *
                projection.directions.rows.transpose()),
         priors_(model.array("priors")->reshaped()) {
-    for (const auto& label : model.manifest["classes"]) labels_.push_back(csv_cell(label.get<std::string>()));
+    for (const auto& label : model.manifest["classes"]) labels_.push_back(label.get<std::string>());
   }
 
   const std::string& label(const Eigen::RowVectorXd& score) const {
@@ -127,6 +135,62 @@ class Classifier {
 };
 
 }  // namespace
+
+namespace {
+
+/// Rows that the caller opened, for a model.
+Result<std::unique_ptr<RowSource>> open_rows(const Projection& projection, GivenRows& rows) {
+  const auto columns = EIGENVEIL_TRY(rows.column_names({}));
+  return rows.take(EIGENVEIL_TRY(options_for_columns(projection.map.specs(), columns, rows.name(), {})));
+}
+
+Result<RowMajorMatrix> scores_of(const Projection& projection, RowSource& source, const std::string& name) {
+  std::vector<double> all;
+  const Sink sink = [&](const RowMajorMatrix& scores) -> Status {
+    all.insert(all.end(), scores.data(), scores.data() + scores.size());
+    return {};
+  };
+  EIGENVEIL_TRY(project(projection, source, name, sink, {}));
+  const Eigen::Index width = projection.directions.rows.rows();
+  return RowMajorMatrix(
+      Eigen::Map<const RowMajorMatrix>(all.data(), static_cast<Eigen::Index>(all.size()) / width, width));
+}
+
+Result<std::vector<std::string>> labels_of(const Model& model, const Projection& projection, RowSource& source,
+                                           const std::string& name) {
+  EIGENVEIL_TRY(check_predicts(model));
+  const Classifier classifier(model, projection);
+  std::vector<std::string> labels;
+  const Sink sink = [&](const RowMajorMatrix& scores) -> Status {
+    for (Eigen::Index i = 0; i < scores.rows(); ++i) labels.push_back(classifier.label(scores.row(i)));
+    return {};
+  };
+  EIGENVEIL_TRY(project(projection, source, name, sink, {}));
+  return labels;
+}
+
+}  // namespace
+
+Result<RowMajorMatrix> transform(const Model& model, GivenRows& rows) {
+  const auto projection = EIGENVEIL_TRY(projection_of(model));
+  return scores_of(projection, *EIGENVEIL_TRY(open_rows(projection, rows)), rows.name());
+}
+
+Result<RowMajorMatrix> transform(const Model& model, const std::string& data_path, const SourceOptions& options) {
+  const auto projection = EIGENVEIL_TRY(projection_of(model));
+  return scores_of(projection, *EIGENVEIL_TRY(open_rows(projection, data_path, options)), data_path);
+}
+
+Result<std::vector<std::string>> predict(const Model& model, GivenRows& rows) {
+  const auto projection = EIGENVEIL_TRY(projection_of(model));
+  return labels_of(model, projection, *EIGENVEIL_TRY(open_rows(projection, rows)), rows.name());
+}
+
+Result<std::vector<std::string>> predict(const Model& model, const std::string& data_path,
+                                         const SourceOptions& options) {
+  const auto projection = EIGENVEIL_TRY(projection_of(model));
+  return labels_of(model, projection, *EIGENVEIL_TRY(open_rows(projection, data_path, options)), data_path);
+}
 
 HeaderRule header_named_by_model(const Model& model) {
   const auto columns = model.manifest.is_object() ? model.manifest.find("columns") : model.manifest.end();
@@ -154,11 +218,7 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
                             const std::string& out_path, const std::function<void(double)>& progress) {
   const auto projection = projection_of(model);
   if (!projection.ok()) return projection.error();
-  const ModelKind& kind = kind_of(model.manifest);
-  if (kind.prediction != Prediction::kClass)
-    return usage_error(
-        fmt::format("a model '{}' has no classes to predict; only {} has", kind.name,
-                    kinds_in_words([](const ModelKind& one) { return one.prediction == Prediction::kClass; })));
+  EIGENVEIL_TRY(check_predicts(model));
   EIGENVEIL_TRY(check_output(data_path, out_path));
   if (std::filesystem::path(out_path).extension() != ".csv")
     return usage_error(fmt::format("{}: predicted labels are written as .csv. Choose a name that ends so.", out_path));
@@ -171,7 +231,7 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
   EIGENVEIL_TRY(out->append("class\n"));
   const Sink sink = [&](const RowMajorMatrix& scores) {
     std::string text;
-    for (Eigen::Index i = 0; i < scores.rows(); ++i) text += classifier.label(scores.row(i)) + "\n";
+    for (Eigen::Index i = 0; i < scores.rows(); ++i) text += csv_cell(classifier.label(scores.row(i))) + "\n";
     rows += static_cast<std::size_t>(scores.rows());
     return out->append(text);
   };

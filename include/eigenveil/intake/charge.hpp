@@ -54,9 +54,17 @@ class PrivateFiles {
   std::vector<std::string> paths_;
 };
 
+/// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.
+struct NotedNoise {
+  std::string label;
+  std::size_t entries;  ///< of the answer
+  double deviation;     ///< of the noise in one of them, in the units of the sum
+};
+
 /// A plan that has been charged and the oracle that will answer it.
 struct ChargedOracle : Charge {
   std::unique_ptr<Oracle> oracle;
+  std::shared_ptr<std::vector<NotedNoise>> noise = {};  ///< of the Gaussian answers so far; of a label the last one
 };
 
 /// A plan that has been charged, for an oracle of another kind.

@@ -9,6 +9,8 @@
 
 namespace eigenveil {
 
+struct RowOptions;
+
 /// The column that sorts rows into classes (its label), or into slices (a response, by public cuts). It is no feature.
 struct ClassColumn {
   std::string column;                ///< name or 1-based position
@@ -24,14 +26,14 @@ struct ClassedColumns {
   std::vector<std::string> classes;  ///< labels, or slices in words
 };
 
-Result<ClassedColumns> with_class_column(const std::string& data, const SourceOptions& given,
+Result<ClassedColumns> with_class_column(const RowOptions& rows, const SourceOptions& given,
                                          const std::optional<Schema>& schema, const ClassColumn& column);
 
 /// The cuts between so many slices of equal width.
 std::vector<double> equal_cuts(const NumericColumn& range, std::size_t slices);
 
 /// The names of the columns that a list of names, positions and ranges means.
-Result<std::vector<std::string>> column_names(const std::string& data, const SourceOptions& given,
+Result<std::vector<std::string>> column_names(const RowOptions& rows, const SourceOptions& given,
                                               const std::vector<std::string>& columns);
 
 }  // namespace eigenveil

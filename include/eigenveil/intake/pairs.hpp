@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "eigenveil/data/given_rows.hpp"
 #include "eigenveil/data/source.hpp"
 #include "eigenveil/encoders/images.hpp"
 #include "eigenveil/encoders/text.hpp"
@@ -40,8 +41,10 @@ struct EncoderChoices {
 struct PairReading {
   PairFiles files;
   EncoderChoices encoders = {};
-  std::size_t directions = 0;             ///< scatter: of a basis made from public images; 0: none is made
-  std::optional<PublicBasis> basis = {};  ///< made once for all: its last digits depend on the machine
+  std::size_t directions = 0;               ///< scatter: of a basis made from public images; 0: none is made
+  std::optional<PublicBasis> basis = {};    ///< made once for all: its last digits depend on the machine
+  std::shared_ptr<GivenRows> given_x = {};  ///< vectors of the first view that the caller opened, instead of a file
+  std::shared_ptr<GivenRows> given_y = {};  ///< and of the second
 };
 
 /// How many public images a basis is made from.

@@ -5,21 +5,17 @@
 #include <vector>
 
 #include "eigenveil/base/observer.hpp"
+#include "eigenveil/data/given_rows.hpp"
+#include "eigenveil/intake/center.hpp"
 #include "eigenveil/intake/class_column.hpp"
 #include "eigenveil/intake/pairs.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
 namespace eigenveil {
 
-enum class Center {
-  kNone,     ///< zero stays zero
-  kRange,    ///< the middle of each column's public range becomes zero
-  kPrivate,  ///< as kRange, then the released mean is subtracted
-};
-
 /// How a user describes the rows to work on. Nothing here comes from the rows themselves.
 struct RowOptions {
-  std::string data;                   ///< path of the file; empty: the rows are elsewhere, and the columns are named
+  std::string data;  ///< path of the file; empty: the rows are given, or elsewhere, and then the columns are named
   std::optional<std::string> schema;  ///< TOML file of column bounds; not together with ranges
   std::vector<std::string> ranges;    ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
@@ -31,7 +27,15 @@ struct RowOptions {
   std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
   std::optional<Schema> bounds = {};             ///< a schema that is no file; not together with `schema` or ranges
   std::optional<PairReading> pairs = {};         ///< rows that are pairs of two views; nothing above applies then
+  std::shared_ptr<GivenRows> given = {};         ///< rows that the caller opened, instead of `data`
 };
+
+/// Nobody here can read the rows: others hold them.
+bool elsewhere(const RowOptions& options);
+/// What messages call the place that rows come from.
+std::string place_of(const RowOptions& options);
+/// Whether rows came with the call instead of from files: then nobody else can read them.
+bool in_memory(const RowOptions& options);
 
 class Engine;
 

@@ -18,6 +18,8 @@ struct ClipJob {
   std::optional<ClipTraining> training;  ///< batch, pair; its temperature and objective are the two above
   std::optional<ClipMethod> start;       ///< batch, pair: cross or whitened first, of the same budget; default: random
   std::optional<std::size_t> basis;      ///< scatter: how many public directions; default: by the budget
+  std::shared_ptr<GivenRows> given_x = {};  ///< vectors of both views that the caller opened, instead of files
+  std::shared_ptr<GivenRows> given_y = {};
 };
 
 /// Model "clip": image_weights (r x d1), image_offset (r), text_weights (r x d2), text_offset (r):
@@ -48,6 +50,11 @@ Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named
 /// Writes unit embeddings of images, vectors (x or y) or captions, as .npy or .csv. Returns how many.
 Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, const PairFiles& what,
                                const std::string& out, const RunOptions& run, Observer& observer);
+
+/// The same of vectors of one of the views, without a file to write. `given`: instead of `path`.
+enum class PairSide { kFirst, kSecond };
+Result<RowMajorMatrix> embed_clip(const Model& model, PairSide side, const std::string& path,
+                                  const std::shared_ptr<GivenRows>& given);
 
 std::string_view name(ClipMethod method);
 

@@ -12,7 +12,9 @@ struct PairJob {
   std::string matrix_b;
   double sensitivity_a;  ///< how far one row can move the matrix as it is given, in Frobenius norm
   double sensitivity_b;
-  std::size_t rows;  ///< public number of rows behind the matrices, for the record
+  std::size_t rows;                         ///< public number of rows behind the matrices, for the record
+  std::shared_ptr<GivenRows> given_a = {};  ///< the matrices themselves, instead of files
+  std::shared_ptr<GivenRows> given_b = {};
 };
 
 /// Model "gep": vectors (d x K), eigenvalues (K), mean, offset and scale (d; zero, zero and one).

@@ -17,8 +17,8 @@ struct FitJob {
   RowOptions rows;
   PrivacyOptions privacy;
   RunOptions run;
-  std::string out;     ///< model.npz
-  std::string report;  ///< report.html; empty: none
+  std::optional<std::string> out = {};  ///< model.npz; none: nothing is written
+  std::string report = {};              ///< report.html; empty: none
   ReportOptions report_options = {};
 };
 

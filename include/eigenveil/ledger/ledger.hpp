@@ -62,6 +62,13 @@ struct DatasetStatus {
   std::string remaining;     ///< the same in words
 };
 
+/// Who counts what a release spends: made by `Ledger::none`, `Ledger::at` and `Ledger::standard`.
+struct LedgerChoice {
+  bool used;
+  std::string path;
+  std::string dataset;  ///< empty: the one with a budget that the file belongs to, or a record without a limit
+};
+
 /// Durable budgets in one SQLite file. Every method opens its own transaction; several processes may share a file,
 /// and several threads a Ledger. Which plans fit a budget, and why that holds for plans that depend on earlier
 /// answers: src/ledger/filter.proof.md.
@@ -76,6 +83,15 @@ class Ledger {
                              std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
+
+  /// Nobody counts: the release says so.
+  static LedgerChoice none() { return {false, {}, {}}; }
+  /// A data set of the ledger in that file pays.
+  static LedgerChoice at(std::string path, std::string dataset) { return {true, std::move(path), std::move(dataset)}; }
+  /// The ledger at `default_path()`. Without a data set: the one with a budget that the file of the rows belongs to, or
+  /// else a record without a limit, under the file's path or as "rows in memory". Rows in memory belong to no file, so
+  /// a data set with a budget has to be named for them.
+  static LedgerChoice standard(std::string dataset = {}) { return {true, default_path(), std::move(dataset)}; }
 
   /// Refuses a name that exists already. The files belong to the data set from the beginning.
   Status create(const DatasetBudget& budget, const FileKeys& files = {});

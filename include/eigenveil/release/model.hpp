@@ -13,10 +13,10 @@ namespace eigenveil {
 
 /// What a fit releases. Arrays and manifest hold released values and public facts, nothing else.
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
-/// events [{label, mechanism, count}], guarantee (words), private (false when seeded), warnings [words],
-/// ledger {used, dataset}, rows (replace-one only), features [names], columns [specs of the public column map];
-/// optional: noise_edge (the largest eigenvalue that noise alone would typically produce). The arrays of each kind of
-/// model, and the keys that only it has, are in release/kinds.cpp.
+/// events [{label, mechanism, count}], noise [{label, entries, deviation}] of the answers as sums, guarantee (words),
+/// private (false when seeded), warnings [words], ledger {used, dataset}, rows (replace-one only), features [names],
+/// columns [specs of the public column map]; optional: noise_edge (the largest eigenvalue that noise alone would
+/// typically produce). The arrays of each kind of model, and the keys that only it has, are in release/kinds.cpp.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "eigenveil/data/given_rows.hpp"
 #include "eigenveil/data/source.hpp"
 #include "eigenveil/release/model.hpp"
 
@@ -23,5 +24,12 @@ Result<std::size_t> transform(const Model& model, const std::string& data_path, 
 /// among the scores, priors counted in.
 Result<std::size_t> predict(const Model& model, const std::string& data_path, const SourceOptions& source_options,
                             const std::string& out_path, const std::function<void(double)>& progress = {});
+
+/// The same without a file to write: all scores, or all labels, at once.
+Result<RowMajorMatrix> transform(const Model& model, GivenRows& rows);
+Result<RowMajorMatrix> transform(const Model& model, const std::string& data_path, const SourceOptions& options);
+Result<std::vector<std::string>> predict(const Model& model, GivenRows& rows);
+Result<std::vector<std::string>> predict(const Model& model, const std::string& data_path,
+                                         const SourceOptions& options);
 
 }  // namespace eigenveil

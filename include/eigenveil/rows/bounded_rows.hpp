@@ -11,13 +11,9 @@
 #include "eigenveil/rows/chunk_store.hpp"
 #include "eigenveil/rows/lattice.hpp"
 #include "eigenveil/rows/linear_map.hpp"
+#include "eigenveil/rows/missing_policy.hpp"
 
 namespace eigenveil {
-
-enum class MissingPolicy {
-  kError,    ///< a NaN or an infinity is an error that names row and column
-  kZeroRow,  ///< its row counts as the zero row
-};
 
 /// Called with the share of the work done, in [0, 1].
 using Progress = std::function<void(double)>;

@@ -12,19 +12,14 @@ namespace eigenveil {
 //   f(x) = W_1 (x - m_1),   g(y) = W_2 (y - m_2)
 // Either a row is a pair (x, y), or it is x alone with a class k whose caption y_k is public.
 
-enum class ClipMethod {
-  kCross,     ///< S_xy once; the paper's linear objective (its eq. 5.1), solved exactly
-  kWhitened,  ///< S_xy, S_xx and S_yy once: canonical correlations
-  kPrompt,    ///< classes: the contrastive loss over their captions, by noisy sweeps over all rows
-  kBatch,     ///< the paper's algorithm 1: the gradient of a Poisson batch's loss, clipped as a whole
-  kPair,      ///< the same loss, the gradient of each similarity clipped by itself
-};
-
 /// f(x) = G_1 x, g(y) = G_2 y
 struct LinearHeads {
   Matrix G1;  ///< r x d1
   Matrix G2;  ///< r x d2
 };
+
+/// A learning rate that suits the optimizer.
+constexpr double default_rate(Optimizer optimizer) { return optimizer == Optimizer::kAdam ? 0.01 : 0.5; }
 
 /// How `batch` and `pair` train.
 struct ClipTraining {
@@ -34,7 +29,7 @@ struct ClipTraining {
   double sample_rate = 0.005;  ///< q: each pair is in a batch with this probability
   std::size_t steps = 1000;    ///< T
   Optimizer optimizer = Optimizer::kAdam;
-  double rate = 0.01;  ///< eta
+  double rate = default_rate(Optimizer::kAdam);  ///< eta
 };
 
 struct ClipOptions {

@@ -4,10 +4,9 @@
 #include <cmath>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/estimators/clip/choices.hpp"
 
 namespace eigenveil {
-
-enum class Optimizer { kSgd, kAdam };
 
 /// All that a later step needs to know, for checkpoints.
 struct DescentState {

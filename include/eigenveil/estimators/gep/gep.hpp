@@ -3,6 +3,7 @@
 #include <string>
 
 #include "eigenveil/estimators/estimator.hpp"
+#include "eigenveil/estimators/gep/choices.hpp"
 #include "eigenveil/estimators/preparation.hpp"
 
 namespace eigenveil {
@@ -11,17 +12,6 @@ namespace eigenveil {
 //   pca  A = G, B = I        cca  A = cross-covariances of two views, B = their own
 //   fda  A = between, B = within classes        sir  A = covariance of slice means, B = total
 // Sums are released and turned into averages afterwards; every sensitivity is that of a query.
-
-enum class GepNoise {
-  kOnce,      ///< the sums are released once and solved exactly: d^2 memory
-  kEachStep,  ///< every round asks for the products that a step needs: O(d) memory besides the rows
-};
-
-enum class GepStart {
-  kAuto,    ///< once: the dense solution; each step: random
-  kRandom,  ///< a fixed public vector
-  kAdmm,    ///< once, sparse: a convex relaxation over the released matrices (linalg/fantope.hpp)
-};
 
 struct GepOptions {
   std::size_t components;  ///< K

@@ -8,14 +8,6 @@
 
 namespace eigenveil {
 
-enum class PcaMethod {
-  kGram,           ///< one noisy covariance matrix: n d^2 time, d^2 memory
-  kPower,          ///< noisy subspace iteration
-  kSparsePower,    ///< the same with few loadings, filtered
-  kAdaptivePower,  ///< the same with a filter that adapts to the rows: for many columns
-  kSpiked,         ///< a few components and one noise variance
-};
-
 std::string_view name(PcaMethod method);
 Result<PcaMethod> pca_method_from_name(std::string_view text);
 

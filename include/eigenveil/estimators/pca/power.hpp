@@ -1,5 +1,6 @@
 #pragma once
 
+#include "eigenveil/estimators/pca/choices.hpp"
 #include "eigenveil/estimators/pca/pca.hpp"
 
 namespace eigenveil {
@@ -9,12 +10,6 @@ namespace eigenveil {
 //   adaptive-power  filter shrink or drop       (Nguyen, Ene, Nguyen 2026, and its block form for k > 1)
 //   sparse-power    PcaOptions::sparsity s      (distributed sparse PCA: the s rows of Q of largest norm are kept)
 // A round is one sweep over the rows: O(n d k) time. Memory besides them is O(d k), filtered O(d k log d).
-
-enum class RowFilter {
-  kOff,     ///< noise for the longest row that the bound allows
-  kShrink,  ///< contributions above a privately found threshold are scaled down to it
-  kDrop,    ///< contributions above it are left out, as in the paper
-};
 
 struct PowerOptions {
   std::size_t rounds = 8;  ///< T

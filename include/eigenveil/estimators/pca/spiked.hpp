@@ -12,7 +12,6 @@ namespace eigenveil {
 //   stated
 //           probability if the rows are independent draws from the model, and need not hold otherwise.
 
-enum class Guarantee { kStrict, kModel };
 enum class Subspace { kGram, kAdaptivePower };
 
 struct SpikedOptions {

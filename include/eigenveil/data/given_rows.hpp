@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "eigenveil/data/source.hpp"
+
+namespace eigenveil {
+
+/// What messages and ledgers call rows that no file holds.
+inline constexpr const char* kRowsInMemory = "rows in memory";
+
+/// Rows that the caller opened: a matrix in memory, a pipe, a socket. They are read once.
+class GivenRows {
+ public:
+  /// `name` stands for a path in messages.
+  explicit GivenRows(std::unique_ptr<RowSource> source, std::string name = kRowsInMemory);
+
+  const std::string& name() const { return name_; }
+  /// The columns that a list of names, positions and ranges means, as of a file; empty: all.
+  Result<std::vector<std::string>> column_names(const std::vector<std::string>& columns) const;
+  /// The rows, of each the columns that the options choose, categories as their index. What options say of files is
+  /// refused; so is a second call, for which nothing would be left.
+  Result<std::unique_ptr<RowSource>> take(const SourceOptions& options);
+
+ private:
+  std::unique_ptr<RowSource> source_;
+  std::string name_;
+  std::vector<std::string> columns_;
+};
+
+}  // namespace eigenveil

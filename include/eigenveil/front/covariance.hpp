@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "eigenveil/estimators/pca/choices.hpp"
+#include "eigenveil/front/options.hpp"
+#include "eigenveil/front/published.hpp"
+
+namespace eigenveil {
+
+/// A private covariance matrix:
+///   Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I
+class Covariance final : public PublishedComponents {
+ public:
+  struct Options {
+    EIGENVEIL_ROW_OPTIONS
+    std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: the better forecast
+    bool dense = false;                                  ///< spiked: the d x d matrix too
+    std::optional<Eigen::Index> rank = {};               ///< spiked; default: as many as stand out of the noise
+    Guarantee guarantee = Guarantee::kStrict;            ///< spiked
+    std::optional<double> noise_variance = {};           ///< spiked: if it is known; default: released
+    std::optional<double> spike = {};                    ///< spiked, model: if it is known
+    std::string spectrum = {};                           ///< forecasts: file of public eigenvalues
+    std::optional<Eigen::Index> expected_rows = {};      ///< forecasts: where the number of rows is private
+    double signal_share = 1;                             ///< forecasts: share of rows that carry the components
+  };
+
+  Matrix covariance;      ///< d x d, of the features; empty for spiked unless dense
+  double noise_variance;  ///< zero for gram
+
+  explicit Covariance(std::shared_ptr<const Model> model);
+  static Result<Covariance> load(const std::string& path);
+};
+
+Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending);
+
+}  // namespace eigenveil

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "eigenveil/estimators/pca/choices.hpp"
+#include "eigenveil/front/options.hpp"
+#include "eigenveil/front/published.hpp"
+
+namespace eigenveil {
+
+/// Private principal components.
+class Pca final : public PublishedComponents {
+ public:
+  struct Options {
+    Required<Eigen::Index> components;
+    EIGENVEIL_ROW_OPTIONS
+    std::optional<PcaMethod> method = PcaMethod::kGram;  ///< none: the one with the best forecast on made-up rows
+    std::optional<Eigen::Index> sparsity = {};           ///< gram, sparse-power: columns that may have a loading
+    std::optional<Eigen::Index> rounds = {};             ///< power methods; default 8, or forecast with the method
+    RowFilter filter = RowFilter::kShrink;               ///< power methods
+    double grid_ratio = 1.25;                            ///< power methods: of consecutive thresholds
+    std::optional<Eigen::Index> rank = {};               ///< spiked; default: components
+    Guarantee guarantee = Guarantee::kStrict;            ///< spiked
+    std::optional<double> noise_variance = {};           ///< spiked: if it is known; default: released
+    std::optional<double> spike = {};                    ///< spiked, model: if it is known
+    std::string spectrum = {};                           ///< forecasts: file of public eigenvalues
+    std::optional<Eigen::Index> expected_rows = {};      ///< forecasts: where the number of rows is private
+    double signal_share = 1;                             ///< forecasts: share of rows that carry the components
+  };
+
+  explicit Pca(std::shared_ptr<const Model> model) : PublishedComponents(std::move(model)) {}
+  static Result<Pca> load(const std::string& path);
+};
+
+Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending);
+
+}  // namespace eigenveil

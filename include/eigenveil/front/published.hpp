@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eigenveil/front/rows.hpp"
+
+namespace eigenveil {
+
+struct Model;
+
+/// Draws directions as images of that shape in a report.
+struct ImageShape {
+  std::size_t height;
+  std::size_t width;
+};
+
+/// What a release made public, whatever its kind. Everything here may be shared, if `is_private` says so.
+class Published {
+ public:
+  std::optional<double> rows;  ///< their number: public, or a released noisy count; none: nobody asked
+  /// Standard deviation of the noise in an entry of what was released: of the largest answer, per row (the last of
+  /// several as large; off the diagonal of a covariance). NaN: the file does not say.
+  double deviation;
+  bool is_private;                    ///< false: the noise was seeded
+  std::vector<std::string> warnings;  ///< in words, for people
+  std::string manifest;               ///< JSON: every privacy event, the guarantee in words, the options
+
+  /// model.npz, which `numpy.load`, `eigenveil transform` and `load` open.
+  Status save(const std::string& path) const;
+  /// A page about the release that needs nothing else.
+  Status report(const std::string& path, std::optional<ImageShape> image_shape = {}) const;
+
+ protected:
+  /// `per_row`: what was asked for are sums over rows, used as averages.
+  explicit Published(std::shared_ptr<const Model> model, bool per_row = true);
+  const Model& model() const { return *model_; }
+  /// An array of the model; empty if it has none of that name.
+  Matrix array(const char* name) const;
+
+ private:
+  std::shared_ptr<const Model> model_;
+};
+
+/// A model that projects rows on directions.
+class PublishedDirections : public Published {
+ public:
+  Vector mean;  ///< of the features; zero unless it was released
+
+  /// score = ((clamp(row) - offset) * scale - mean) . directions^T, for each row; of cca those of x, then those of y.
+  /// Scores describe single rows: they are not private.
+  Result<Matrix> transform(const Rows& rows) const;
+
+ protected:
+  explicit PublishedDirections(std::shared_ptr<const Model> model, bool per_row = true);
+};
+
+/// Principal directions: rows can be rebuilt from their scores.
+class PublishedComponents : public PublishedDirections {
+ public:
+  Matrix components;   ///< K x d, one direction per row
+  Vector eigenvalues;  ///< descending
+
+  /// Rows of features in the data's own units, as the scores tell them: (score . components + mean) / scale + offset.
+  Result<Matrix> inverse_transform(const Matrix& scores) const;
+
+ protected:
+  explicit PublishedComponents(std::shared_ptr<const Model> model);
+};
+
+}  // namespace eigenveil

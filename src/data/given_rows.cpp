@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/data/given_rows.hpp"
+
+#include <fmt/format.h>
+
+#include "chosen_source.hpp"
+
+namespace eigenveil {
+namespace {
+
+data::FileColumns as_of_file(const std::vector<std::string>& names) { return {names.size(), names}; }
+
+// A header, a delimiter and the like are facts about a file.
+Status check_options(const SourceOptions& options, const std::string& name) {
+  const char* stated = options.header != HeaderRule::kUnstated ? "--header"
+                       : options.delimiter != '\0'             ? "--delimiter"
+                       : options.fields != 0                   ? "--fields"
+                       : !options.member.empty()               ? "--member"
+                                                               : nullptr;
+  if (stated == nullptr) return {};
+  return usage_error(fmt::format("{} describes a file, but these are {}: leave it out", stated, name));
+}
+
+}  // namespace
+
+GivenRows::GivenRows(std::unique_ptr<RowSource> source, std::string name)
+    : source_(std::move(source)), name_(std::move(name)) {
+  if (source_) columns_ = source_->columns();
+}
+
+Result<std::vector<std::string>> GivenRows::column_names(const std::vector<std::string>& columns) const {
+  return EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), {.columns = columns})).names;
+}
+
+Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options) {
+  EIGENVEIL_TRY(check_options(options, name_));
+  if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
+  if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
+  auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
+  return std::unique_ptr<RowSource>(
+      std::make_unique<data::ChosenSource>(std::move(source_), std::move(selection), options.bad_rows, name_));
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "eigenveil/front/options.hpp"
+#include "eigenveil/front/published.hpp"
+#include "eigenveil/job/choose.hpp"
+#include "eigenveil/job/gep.hpp"
+
+namespace eigenveil::front {
+
+// From what a caller said to what a job takes. The library's options have the same names wherever it makes sense.
+
+/// "components must be a whole number from 1, but is -3"
+Result<std::size_t> count(Eigen::Index value, const char* option);
+Result<std::optional<std::size_t>> count(std::optional<Eigen::Index> value, const char* option);
+
+Result<PrivacyOptions> privacy_of(const Spending& spending);
+std::vector<std::string> range_texts(const std::vector<ColumnRange>& ranges);
+/// Errors as a caller from C++ reads them: "--row-bound" is row_bound.
+Error spoken(Error error);
+
+template <class Options>
+RunOptions run_of(const Options& options, const Spending& spending) {
+  return {.threads = options.threads, .memory = options.memory, .insecure_seed = spending.insecure_seed};
+}
+
+template <class Options>
+Result<RowOptions> rows_of(const Rows& from, const Options& options) {
+  RowOptions rows;
+  rows.data = from.path();
+  rows.given = from.given();
+  if (elsewhere(rows)) return usage_error("the path of the rows is empty");
+  if (options.row_bound) rows.row_bound = EIGENVEIL_TRY(RowBound::of(*options.row_bound));
+  rows.private_row_bound = options.private_row_bound;
+  rows.ranges = range_texts(options.ranges);
+  rows.schema = options.schema;
+  rows.center = options.center;
+  rows.missing = options.missing;
+  rows.source.columns = options.columns;
+  rows.source.header = options.header;
+  rows.source.delimiter = options.delimiter;
+  rows.source.fields = options.fields;
+  rows.source.member = options.member;
+  return rows;
+}
+
+/// Nothing is written: what is released goes to the caller.
+template <class Options>
+Result<FitJob> fit_job(const Rows& rows, const Options& options, const Spending& spending) {
+  return FitJob{.rows = EIGENVEIL_TRY(rows_of(rows, options)),
+                .privacy = EIGENVEIL_TRY(privacy_of(spending)),
+                .run = run_of(options, spending)};
+}
+
+template <class Options>
+Result<GepChoices> gep_of(const Options& options) {
+  return GepChoices{.components = EIGENVEIL_TRY(count(options.components.value(), "components")),
+                    .noise = options.noise,
+                    .sparsity = EIGENVEIL_TRY(count(options.sparsity, "sparsity")),
+                    .start = options.init,
+                    .step = options.step,
+                    .rounds = EIGENVEIL_TRY(count(options.rounds, "rounds")),
+                    .ridge = options.ridge};
+}
+
+template <class Options>
+Result<SpikedOptions> spiked_of(const Options& options) {
+  return SpikedOptions{.rank = EIGENVEIL_TRY(count(options.rank, "rank")),
+                       .guarantee = options.guarantee,
+                       .noise_variance = options.noise_variance,
+                       .spike = options.spike};
+}
+
+template <class Options>
+Result<PublicGuess> guess_of(const Options& options) {
+  return PublicGuess{.spectrum = options.spectrum,
+                     .expected_rows = EIGENVEIL_TRY(count(options.expected_rows, "expected_rows")),
+                     .signal_share = options.signal_share};
+}
+
+/// Makes a study, releases it, and gives what was released its type.
+template <class Kind, class Work>
+Result<Kind> publish(Observer* observer, const Work& work) {
+  Observer silent;
+  Result<Release> released = work(observer != nullptr ? *observer : silent);
+  if (!released) return spoken(released.error());
+  return Kind(std::make_shared<const Model>(std::move(released->model)));
+}
+
+template <class Kind, class Make>
+Result<Kind> publish_study(Observer* observer, const Make& make) {
+  return publish<Kind>(observer, [&](Observer& hearing) -> Result<Release> {
+    const Result<Study> study = make();
+    return study ? release(*study, hearing) : study.error();
+  });
+}
+
+/// Reads a model that must be of that kind.
+Result<Model> read_kind(const std::string& path, const std::string& kind);
+
+template <class Kind>
+Result<Kind> load(const std::string& path, const std::string& kind) {
+  return Kind(std::make_shared<const Model>(EIGENVEIL_TRY(read_kind(path, kind))));
+}
+
+}  // namespace eigenveil::front

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/cca.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/cca.hpp"
+
+namespace eigenveil {
+
+Cca::Cca(std::shared_ptr<const Model> model)
+    : PublishedDirections(std::move(model)),
+      x_weights(array("x_weights")),
+      y_weights(array("y_weights")),
+      correlations(array("correlations").reshaped()) {}
+
+Result<Cca> Cca::load(const std::string& path) { return front::load<Cca>(path, "cca"); }
+
+Result<Cca> cca(const Rows& rows, const Cca::Options& options, const Spending& spending) {
+  return front::publish_study<Cca>(options.observer, [&]() -> Result<Study> {
+    return study(CcaJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
+                        options.x_columns.value(), options.y_columns.value()});
+  });
+}
+
+}  // namespace eigenveil

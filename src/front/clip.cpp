@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/clip.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/clip.hpp"
+
+namespace eigenveil {
+namespace {
+
+// What was given; the rest as the library has it.
+Result<std::optional<ClipTraining>> training_of(const Clip::Options& options) {
+  const bool given = options.clip || options.sample_rate || options.steps || options.optimizer || options.lr;
+  if (!given) return std::optional<ClipTraining>();
+  ClipTraining training;
+  training.optimizer = options.optimizer.value_or(training.optimizer);
+  training.clip = options.clip.value_or(training.clip);
+  training.sample_rate = options.sample_rate.value_or(training.sample_rate);
+  training.steps = EIGENVEIL_TRY(front::count(options.steps, "steps")).value_or(training.steps);
+  training.rate = options.lr.value_or(default_rate(training.optimizer));
+  return std::optional(training);
+}
+
+Result<Matrix> embed(const Model& model, PairSide side, const Rows& rows) {
+  auto embedded = embed_clip(model, side, rows.path(), rows.given());
+  if (!embedded) return front::spoken(embedded.error());
+  return Matrix(*std::move(embedded));
+}
+
+}  // namespace
+
+Clip::Clip(std::shared_ptr<const Model> model)
+    : Published(std::move(model)),
+      x_weights(array("image_weights")),
+      x_offset(array("image_offset").reshaped()),
+      y_weights(array("text_weights")),
+      y_offset(array("text_offset").reshaped()) {}
+
+Result<Clip> Clip::load(const std::string& path) { return front::load<Clip>(path, "clip"); }
+
+Result<Matrix> Clip::embed_x(const Rows& rows) const { return embed(model(), PairSide::kFirst, rows); }
+
+Result<Matrix> Clip::embed_y(const Rows& rows) const { return embed(model(), PairSide::kSecond, rows); }
+
+Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
+  return front::publish_study<Clip>(options.observer, [&]() -> Result<Study> {
+    return study(ClipJob{.fit = {.rows = {},
+                                 .privacy = EIGENVEIL_TRY(front::privacy_of(spending)),
+                                 .run = front::run_of(options, spending)},
+                         .pairs = {.x = X.path(), .y = Y.path()},
+                         .method = options.method,
+                         .objective = options.objective,
+                         .dim = EIGENVEIL_TRY(front::count(options.dim, "dim")),
+                         .temperature = options.temperature,
+                         .training = EIGENVEIL_TRY(training_of(options)),
+                         .start = options.start,
+                         .given_x = X.given(),
+                         .given_y = Y.given()});
+  });
+}
+
+}  // namespace eigenveil

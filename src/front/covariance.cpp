@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/covariance.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/covariance.hpp"
+
+namespace eigenveil {
+
+Covariance::Covariance(std::shared_ptr<const Model> model)
+    : PublishedComponents(std::move(model)), covariance(array("covariance")), noise_variance(0) {
+  if (const Matrix variance = array("noise_variance"); variance.size() > 0) noise_variance = variance(0, 0);
+}
+
+Result<Covariance> Covariance::load(const std::string& path) { return front::load<Covariance>(path, "covariance"); }
+
+Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
+  return front::publish_study<Covariance>(options.observer, [&]() -> Result<Study> {
+    return study(CovarianceJob{.fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending)),
+                               .method = options.method,
+                               .spiked = EIGENVEIL_TRY(front::spiked_of(options)),
+                               .dense = options.dense,
+                               .guess = EIGENVEIL_TRY(front::guess_of(options))});
+  });
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/fda.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/classes.hpp"
+#include "eigenveil/release/transform.hpp"
+
+namespace eigenveil {
+
+Fda::Fda(std::shared_ptr<const Model> model)
+    : PublishedDirections(std::move(model)),
+      scalings(array("scalings")),
+      eigenvalues(array("eigenvalues").reshaped()),
+      class_means(array("class_means")),
+      priors(array("priors").reshaped()),
+      classes(this->model().manifest["classes"].get<std::vector<std::string>>()) {}
+
+Result<Fda> Fda::load(const std::string& path) { return front::load<Fda>(path, "fda"); }
+
+Result<std::vector<std::string>> Fda::predict(const Rows& rows) const {
+  auto labels = rows.given() ? eigenveil::predict(model(), *rows.given())
+                             : eigenveil::predict(model(), rows.path(), SourceOptions{});
+  if (!labels) return front::spoken(labels.error());
+  return labels;
+}
+
+Result<Fda> fda(const Rows& rows, const Fda::Options& options, const Spending& spending) {
+  return front::publish_study<Fda>(options.observer, [&]() -> Result<Study> {
+    return study(FdaJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
+                        options.label.value(), options.classes, options.drop_unlisted});
+  });
+}
+
+}  // namespace eigenveil

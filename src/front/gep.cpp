@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/gep.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/pair.hpp"
+
+namespace eigenveil {
+
+Gep::Gep(std::shared_ptr<const Model> model)
+    : PublishedDirections(std::move(model), false),
+      vectors(array("vectors")),
+      eigenvalues(array("eigenvalues").reshaped()) {}
+
+Result<Gep> Gep::load(const std::string& path) { return front::load<Gep>(path, "gep"); }
+
+Result<Gep> gep(const Rows& A, const Rows& B, const Gep::Options& options, const Spending& spending) {
+  return front::publish<Gep>(options.observer, [&](Observer& observer) -> Result<Release> {
+    const PairJob job{.fit = {.rows = {},
+                              .privacy = EIGENVEIL_TRY(front::privacy_of(spending)),
+                              .run = front::run_of(options, spending)},
+                      .gep = EIGENVEIL_TRY(front::gep_of(options)),
+                      .matrix_a = A.path(),
+                      .matrix_b = B.path(),
+                      .sensitivity_a = options.sensitivity_a.value(),
+                      .sensitivity_b = options.sensitivity_b.value(),
+                      .rows = EIGENVEIL_TRY(front::count(options.rows.value(), "rows")),
+                      .given_a = A.given(),
+                      .given_b = B.given()};
+    return release(job, observer);
+  });
+}
+
+}  // namespace eigenveil

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/pca.hpp"
+
+#include "call.hpp"
+#include "eigenveil/job/pca.hpp"
+
+namespace eigenveil {
+
+Result<Pca> Pca::load(const std::string& path) { return front::load<Pca>(path, "pca"); }
+
+Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending) {
+  return front::publish_study<Pca>(options.observer, [&]() -> Result<Study> {
+    PcaJob job{.fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending)),
+               .components = EIGENVEIL_TRY(front::count(options.components.value(), "components")),
+               .method = options.method,
+               .sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity")),
+               .spiked = EIGENVEIL_TRY(front::spiked_of(options)),
+               .guess = EIGENVEIL_TRY(front::guess_of(options))};
+    const auto rounds = EIGENVEIL_TRY(front::count(options.rounds, "rounds"));
+    job.power.rounds = rounds.value_or(job.power.rounds);
+    job.power.filter = options.filter;
+    job.power.grid_ratio = options.grid_ratio;
+    job.choose_rounds = !rounds && !options.method;
+    if (!job.spiked.rank) job.spiked.rank = job.components;
+    return study(std::move(job));
+  });
+}
+
+}  // namespace eigenveil

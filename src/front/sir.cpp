@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/sir.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "call.hpp"
+#include "eigenveil/job/classes.hpp"
+
+namespace eigenveil {
+namespace {
+
+Status check_response_range(const std::optional<NumericColumn>& range) {
+  if (!range || (std::isfinite(range->lower) && std::isfinite(range->upper) && range->lower < range->upper)) return {};
+  return usage_error(
+      fmt::format("response_range {}:{} must be finite, the lower bound below the upper", range->lower, range->upper));
+}
+
+}  // namespace
+
+Sir::Sir(std::shared_ptr<const Model> model)
+    : PublishedDirections(std::move(model)),
+      directions(array("directions")),
+      eigenvalues(array("eigenvalues").reshaped()),
+      slice_means(array("slice_means")),
+      priors(array("priors").reshaped()) {}
+
+Result<Sir> Sir::load(const std::string& path) { return front::load<Sir>(path, "sir"); }
+
+Result<Sir> sir(const Rows& rows, const Sir::Options& options, const Spending& spending) {
+  return front::publish_study<Sir>(options.observer, [&]() -> Result<Study> {
+    EIGENVEIL_TRY(check_response_range(options.response_range));
+    return study(
+        SirJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
+               options.response.value(),
+               Slices{options.cuts, EIGENVEIL_TRY(front::count(options.slices, "slices")), options.private_slices},
+               options.response_range});
+  });
+}
+
+}  // namespace eigenveil

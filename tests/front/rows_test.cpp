@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/front/rows.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "eigenveil/eigenveil.hpp"
+#include "eigenveil/release/npz.hpp"
+#include "tests/support/front_rows.hpp"
+#include "tests/support/temp_dir.hpp"
+
+namespace eigenveil {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Spending kSeeded{.epsilon = 1, .delta = 1e-6, .ledger = Ledger::none(), .insecure_seed = 3};
+
+/// Doubles from a pipe: they come once and in order, and nobody knows how many.
+class PipeSource final : public RowSource {
+ public:
+  PipeSource(int descriptor, std::size_t columns) : in_(::fdopen(descriptor, "rb")) {
+    for (std::size_t j = 1; j <= columns; ++j) names_.push_back(std::to_string(j));
+  }
+  ~PipeSource() override { std::fclose(in_); }
+  PipeSource(const PipeSource&) = delete;
+  PipeSource& operator=(const PipeSource&) = delete;
+  const std::vector<std::string>& columns() const override { return names_; }
+  std::optional<std::size_t> rows_announced() const override { return {}; }
+  double progress() const override { return 0; }
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    batch.first_row = done_;
+    batch.values.resize(max_rows * names_.size());
+    batch.rows = std::fread(batch.values.data(), sizeof(double) * names_.size(), max_rows, in_);
+    batch.values.resize(batch.rows * names_.size());
+    done_ += batch.rows;
+    return {};
+  }
+
+ private:
+  std::FILE* in_;
+  std::vector<std::string> names_;
+  std::size_t done_ = 0;
+};
+
+TEST(Rows, OfEveryPlaceGiveTheSameRelease) {
+  const Matrix X = test::front_rows().leftCols(5);
+  const RowMajorMatrix by_row = X;
+  const test::TempDir folder;
+  ASSERT_TRUE(write_npz(folder.file("x.npz"), {{"rows", X}}, {}).ok());
+  const Pca::Options options{.components = 2, .row_bound = 2};
+  const auto expected = pca(X, options, kSeeded);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  EXPECT_EQ(pca(by_row, options, kSeeded)->components, expected->components);
+  EXPECT_EQ(pca(X.array() + 0.0, options, kSeeded)->components, expected->components);
+  EXPECT_EQ(pca(by_row * Matrix::Identity(5, 5), options, kSeeded)->components, expected->components);
+  EXPECT_EQ(pca(test::front_rows().leftCols(5), options, kSeeded)->components, expected->components);
+  EXPECT_EQ(pca(folder.file("x.npz"), options, kSeeded)->components, expected->components);
+  EXPECT_EQ(pca(folder.path() / "x.npz", options, kSeeded)->components, expected->components);
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    const auto* bytes = reinterpret_cast<const char*>(by_row.data());
+    std::size_t left = static_cast<std::size_t>(by_row.size()) * sizeof(double);
+    while (left > 0) {
+      const ssize_t written = ::write(ends[1], bytes, left);
+      if (written <= 0) break;
+      bytes += written;
+      left -= static_cast<std::size_t>(written);
+    }
+    ::close(ends[1]);
+  });
+  const auto piped = pca(std::make_unique<PipeSource>(ends[0], 5), options, kSeeded);
+  writer.join();
+  ASSERT_TRUE(piped.ok()) << piped.error().message;
+  EXPECT_EQ(piped->components, expected->components);
+}
+
+TEST(Rows, OfIntegersAreNumbers) {
+  const Eigen::MatrixXi counts = (test::front_rows().leftCols(3) * 10).array().round().matrix().cast<int>();
+  const Pca::Options options{.components = 1, .row_bound = 30};
+  const auto whole = pca(counts, options, kSeeded);
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_EQ(whole->components, pca(counts.cast<double>(), options, kSeeded)->components);
+}
+
+TEST(Rows, HaveTheNamesThatAreGiven) {
+  const Matrix X = test::front_rows().leftCols(3);
+  const auto named = pca({X, {"age", "mass", "height"}},
+                         {.components = 1, .ranges = {{-2, 2}, {-1, 1, "mass"}}, .columns = {"mass", "age"}}, kSeeded);
+  ASSERT_TRUE(named.ok()) << named.error().message;
+  EXPECT_THAT(named->manifest, AllOf(HasSubstr("\"mass\""), HasSubstr("\"age\"")));
+  const auto unknown =
+      pca({X, {"age", "mass", "height"}}, {.components = 1, .row_bound = 1, .columns = {"weight"}}, kSeeded);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message, AllOf(HasSubstr("rows in memory"), HasSubstr("weight"), HasSubstr("age")));
+  const auto short_list = pca({X, {"age", "mass"}}, {.components = 1, .row_bound = 1}, kSeeded);
+  ASSERT_FALSE(short_list.ok());
+  EXPECT_THAT(short_list.error().message, HasSubstr("2 names for 3 columns"));
+}
+
+TEST(Rows, WithAMissingValueAreNamedOrCountAsZero) {
+  Matrix X = test::front_rows().leftCols(3);
+  X(4, 1) = std::numeric_limits<double>::quiet_NaN();
+  const auto refused = pca(X, {.components = 1, .row_bound = 2}, kSeeded);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("rows in memory, row 5"), HasSubstr("'2'")));
+  Matrix zero = X;
+  zero.row(4).setZero();
+  const auto dropped = pca(X, {.components = 1, .row_bound = 2, .missing = MissingPolicy::kZeroRow}, kSeeded);
+  ASSERT_TRUE(dropped.ok()) << dropped.error().message;
+  EXPECT_EQ(dropped->components, pca(zero, {.components = 1, .row_bound = 2}, kSeeded)->components);
+}
+
+TEST(Rows, OfASourceAreReadOnce) {
+  const Matrix X = test::front_rows().leftCols(3);
+  const Rows rows(X);
+  ASSERT_TRUE(pca(rows, {.components = 1, .row_bound = 2}, kSeeded).ok());
+  const auto again = pca(rows, {.components = 1, .row_bound = 2}, kSeeded);
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().message, HasSubstr("read once"));
+}
+
+TEST(Rows, ThatAreNotThereAreRefused) {
+  EXPECT_THAT(pca("", {.components = 1, .row_bound = 2}, kSeeded).error().message, HasSubstr("path of the rows"));
+  EXPECT_FALSE(pca(std::unique_ptr<RowSource>(), {.components = 1, .row_bound = 2}, kSeeded).ok());
+  EXPECT_FALSE(pca(Matrix(0, 3), {.components = 1, .row_bound = 2}, kSeeded).ok());
+  EXPECT_FALSE(pca(Matrix(3, 0), {.components = 1, .row_bound = 2}, kSeeded).ok());
+}
+
+}  // namespace
+}  // namespace eigenveil
