@@ -13,8 +13,9 @@ struct CcaFlags {
 };
 
 Result<Study> study_from(const CcaFlags& flags) {
-  return study(
-      CcaJob{EIGENVEIL_TRY(flags.fit.job()), EIGENVEIL_TRY(flags.fit.gep.choices()), flags.x_columns, flags.y_columns});
+  auto fit = EIGENVEIL_TRY(flags.fit.job());
+  auto choices = EIGENVEIL_TRY(flags.fit.gep.choices());
+  return study(CcaJob{std::move(fit), std::move(choices), flags.x_columns, flags.y_columns});
 }
 
 int run(const CcaFlags& flags) {

@@ -87,13 +87,16 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
     if (failure != std::errc() || stop != end)
       return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", flags.delta));
   }
+  auto privacy = EIGENVEIL_TRY(spending.options());
+  auto run = EIGENVEIL_TRY(flags.run.options());
+  auto encoders = EIGENVEIL_TRY(clip_encoders(flags));
   ClipJob job{.fit = {.rows = {},
-                      .privacy = EIGENVEIL_TRY(spending.options()),
-                      .run = EIGENVEIL_TRY(flags.run.options()),
+                      .privacy = std::move(privacy),
+                      .run = std::move(run),
                       .out = flags.output.out,
                       .report = flags.output.report},
               .pairs = flags.pairs.files,
-              .encoders = EIGENVEIL_TRY(clip_encoders(flags))};
+              .encoders = std::move(encoders)};
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
@@ -106,7 +109,10 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   return job;
 }
 
-Result<Study> study_from(const ClipFitFlags& flags) { return study(EIGENVEIL_TRY(clip_job(flags))); }
+Result<Study> study_from(const ClipFitFlags& flags) {
+  auto job = EIGENVEIL_TRY(clip_job(flags));
+  return study(std::move(job));
+}
 
 int run_clip_fit(const ClipFitFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);

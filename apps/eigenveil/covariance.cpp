@@ -18,10 +18,10 @@ struct CovarianceFlags {
 };
 
 Result<Study> study_from(const CovarianceFlags& flags) {
-  CovarianceJob job{.fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output)),
-                    .spiked = EIGENVEIL_TRY(flags.spiked.options()),
-                    .dense = flags.dense,
-                    .guess = flags.guess.options()};
+  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output));
+  auto chosen_spiked = EIGENVEIL_TRY(flags.spiked.options());
+  CovarianceJob job{
+      .fit = std::move(fit), .spiked = std::move(chosen_spiked), .dense = flags.dense, .guess = flags.guess.options()};
   if (flags.method == "auto")
     job.method.reset();
   else

@@ -13,8 +13,10 @@ struct FdaFlags {
 };
 
 Result<Study> study_from(const FdaFlags& flags) {
-  return study(FdaJob{EIGENVEIL_TRY(flags.fit.job()), EIGENVEIL_TRY(flags.fit.gep.choices()), flags.label,
-                      split_text(flags.classes, '|'), flags.unlisted == "drop"});
+  auto fit = EIGENVEIL_TRY(flags.fit.job());
+  auto choices = EIGENVEIL_TRY(flags.fit.gep.choices());
+  return study(FdaJob{std::move(fit), std::move(choices), flags.label, split_text(flags.classes, '|'),
+                      flags.unlisted == "drop"});
 }
 
 int run(const FdaFlags& flags) {

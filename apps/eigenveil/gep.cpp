@@ -18,13 +18,10 @@ struct PairFlags {
 };
 
 Result<Release> released(const PairFlags& flags) {
-  const PairJob job{EIGENVEIL_TRY(fit_job({}, flags.privacy, flags.run, flags.output)),
-                    EIGENVEIL_TRY(flags.gep.choices()),
-                    flags.matrix_a,
-                    flags.matrix_b,
-                    flags.sensitivity_a,
-                    flags.sensitivity_b,
-                    flags.rows};
+  auto fit = EIGENVEIL_TRY(fit_job({}, flags.privacy, flags.run, flags.output));
+  auto choices = EIGENVEIL_TRY(flags.gep.choices());
+  const PairJob job{std::move(fit),      std::move(choices),  flags.matrix_a, flags.matrix_b,
+                    flags.sensitivity_a, flags.sensitivity_b, flags.rows};
   Terminal terminal(flags.output.quiet);
   return release(job, terminal);
 }

@@ -46,9 +46,8 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
 }
 
 Result<Study> study_from(const PcaFlags& flags) {
-  PcaJob job{.fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output)),
-             .components = flags.components,
-             .guess = flags.guess.options()};
+  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output));
+  PcaJob job{.fit = std::move(fit), .components = flags.components, .guess = flags.guess.options()};
   EIGENVEIL_TRY(add_method(flags, job));
   return study(std::move(job));
 }

@@ -33,11 +33,10 @@ Result<Slices> slices_from(const SirFlags& flags) {
 }
 
 Result<Study> study_from(const SirFlags& flags) {
-  SirJob job{EIGENVEIL_TRY(flags.fit.job()),
-             EIGENVEIL_TRY(flags.fit.gep.choices()),
-             flags.response,
-             EIGENVEIL_TRY(slices_from(flags)),
-             {}};
+  auto fit = EIGENVEIL_TRY(flags.fit.job());
+  auto choices = EIGENVEIL_TRY(flags.fit.gep.choices());
+  auto slices = EIGENVEIL_TRY(slices_from(flags));
+  SirJob job{std::move(fit), std::move(choices), flags.response, std::move(slices), {}};
   if (!flags.response_range.empty())
     job.response_range = EIGENVEIL_TRY(range_from_text(flags.response_range, "--response-range"));
   return study(std::move(job));

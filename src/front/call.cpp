@@ -42,8 +42,10 @@ std::vector<std::string> range_texts(const std::vector<ColumnRange>& ranges) {
 Result<PrivacyOptions> privacy_of(const Spending& spending) {
   const LedgerChoice& ledger = spending.ledger.value();
   if (ledger.used && ledger.path.empty()) return usage_error("ledger: the path of its file is empty");
-  return PrivacyOptions{.epsilon = EIGENVEIL_TRY(Epsilon::of(spending.epsilon.value())),
-                        .delta = EIGENVEIL_TRY(Delta::of(spending.delta.value())),
+  auto epsilon = EIGENVEIL_TRY(Epsilon::of(spending.epsilon.value()));
+  auto delta = EIGENVEIL_TRY(Delta::of(spending.delta.value()));
+  return PrivacyOptions{.epsilon = std::move(epsilon),
+                        .delta = std::move(delta),
                         .adjacency = spending.adjacency,
                         .accounting = spending.accounting,
                         .use_ledger = ledger.used,

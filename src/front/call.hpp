@@ -47,25 +47,29 @@ Result<RowOptions> rows_of(const Rows& from, const Options& options) {
 /// Nothing is written: what is released goes to the caller.
 template <class Options>
 Result<FitJob> fit_job(const Rows& rows, const Options& options, const Spending& spending) {
-  return FitJob{.rows = EIGENVEIL_TRY(rows_of(rows, options)),
-                .privacy = EIGENVEIL_TRY(privacy_of(spending)),
-                .run = run_of(options, spending)};
+  auto chosen_rows = EIGENVEIL_TRY(rows_of(rows, options));
+  auto privacy = EIGENVEIL_TRY(privacy_of(spending));
+  return FitJob{.rows = std::move(chosen_rows), .privacy = std::move(privacy), .run = run_of(options, spending)};
 }
 
 template <class Options>
 Result<GepChoices> gep_of(const Options& options) {
-  return GepChoices{.components = EIGENVEIL_TRY(count(options.components.value(), "components")),
+  auto components = EIGENVEIL_TRY(count(options.components.value(), "components"));
+  auto sparsity = EIGENVEIL_TRY(count(options.sparsity, "sparsity"));
+  auto rounds = EIGENVEIL_TRY(count(options.rounds, "rounds"));
+  return GepChoices{.components = std::move(components),
                     .noise = options.noise,
-                    .sparsity = EIGENVEIL_TRY(count(options.sparsity, "sparsity")),
+                    .sparsity = std::move(sparsity),
                     .start = options.init,
                     .step = options.step,
-                    .rounds = EIGENVEIL_TRY(count(options.rounds, "rounds")),
+                    .rounds = std::move(rounds),
                     .ridge = options.ridge};
 }
 
 template <class Options>
 Result<SpikedOptions> spiked_of(const Options& options) {
-  return SpikedOptions{.rank = EIGENVEIL_TRY(count(options.rank, "rank")),
+  auto rank = EIGENVEIL_TRY(count(options.rank, "rank"));
+  return SpikedOptions{.rank = std::move(rank),
                        .guarantee = options.guarantee,
                        .noise_variance = options.noise_variance,
                        .spike = options.spike};
@@ -73,9 +77,9 @@ Result<SpikedOptions> spiked_of(const Options& options) {
 
 template <class Options>
 Result<PublicGuess> guess_of(const Options& options) {
-  return PublicGuess{.spectrum = options.spectrum,
-                     .expected_rows = EIGENVEIL_TRY(count(options.expected_rows, "expected_rows")),
-                     .signal_share = options.signal_share};
+  auto expected_rows = EIGENVEIL_TRY(count(options.expected_rows, "expected_rows"));
+  return PublicGuess{
+      .spectrum = options.spectrum, .expected_rows = std::move(expected_rows), .signal_share = options.signal_share};
 }
 
 /// Makes a study, releases it, and gives what was released its type.

@@ -16,8 +16,9 @@ Result<Cca> Cca::load(const std::string& path) { return front::load<Cca>(path, "
 
 Result<Cca> cca(const Rows& rows, const Cca::Options& options, const Spending& spending) {
   return front::publish_study<Cca>(options.observer, [&]() -> Result<Study> {
-    return study(CcaJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
-                        options.x_columns.value(), options.y_columns.value()});
+    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+    auto choices = EIGENVEIL_TRY(front::gep_of(options));
+    return study(CcaJob{std::move(fit), std::move(choices), options.x_columns.value(), options.y_columns.value()});
   });
 }
 

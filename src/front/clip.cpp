@@ -43,15 +43,16 @@ Result<Matrix> Clip::embed_y(const Rows& rows) const { return embed(model(), Pai
 
 Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
   return front::publish_study<Clip>(options.observer, [&]() -> Result<Study> {
-    return study(ClipJob{.fit = {.rows = {},
-                                 .privacy = EIGENVEIL_TRY(front::privacy_of(spending)),
-                                 .run = front::run_of(options, spending)},
+    auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
+    auto dim = EIGENVEIL_TRY(front::count(options.dim, "dim"));
+    auto training = EIGENVEIL_TRY(training_of(options));
+    return study(ClipJob{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
                          .pairs = {.x = X.path(), .y = Y.path()},
                          .method = options.method,
                          .objective = options.objective,
-                         .dim = EIGENVEIL_TRY(front::count(options.dim, "dim")),
+                         .dim = std::move(dim),
                          .temperature = options.temperature,
-                         .training = EIGENVEIL_TRY(training_of(options)),
+                         .training = std::move(training),
                          .start = options.start,
                          .given_x = X.given(),
                          .given_y = Y.given()});

@@ -15,11 +15,14 @@ Result<Covariance> Covariance::load(const std::string& path) { return front::loa
 
 Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
   return front::publish_study<Covariance>(options.observer, [&]() -> Result<Study> {
-    return study(CovarianceJob{.fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending)),
+    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+    auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
+    auto guess = EIGENVEIL_TRY(front::guess_of(options));
+    return study(CovarianceJob{.fit = std::move(fit),
                                .method = options.method,
-                               .spiked = EIGENVEIL_TRY(front::spiked_of(options)),
+                               .spiked = std::move(spiked),
                                .dense = options.dense,
-                               .guess = EIGENVEIL_TRY(front::guess_of(options))});
+                               .guess = std::move(guess)});
   });
 }
 

@@ -26,8 +26,10 @@ Result<std::vector<std::string>> Fda::predict(const Rows& rows) const {
 
 Result<Fda> fda(const Rows& rows, const Fda::Options& options, const Spending& spending) {
   return front::publish_study<Fda>(options.observer, [&]() -> Result<Study> {
-    return study(FdaJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
-                        options.label.value(), options.classes, options.drop_unlisted});
+    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+    auto choices = EIGENVEIL_TRY(front::gep_of(options));
+    return study(
+        FdaJob{std::move(fit), std::move(choices), options.label.value(), options.classes, options.drop_unlisted});
   });
 }
 

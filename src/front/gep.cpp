@@ -15,15 +15,16 @@ Result<Gep> Gep::load(const std::string& path) { return front::load<Gep>(path, "
 
 Result<Gep> gep(const Rows& A, const Rows& B, const Gep::Options& options, const Spending& spending) {
   return front::publish<Gep>(options.observer, [&](Observer& observer) -> Result<Release> {
-    const PairJob job{.fit = {.rows = {},
-                              .privacy = EIGENVEIL_TRY(front::privacy_of(spending)),
-                              .run = front::run_of(options, spending)},
-                      .gep = EIGENVEIL_TRY(front::gep_of(options)),
+    auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
+    auto chosen_gep = EIGENVEIL_TRY(front::gep_of(options));
+    auto rows = EIGENVEIL_TRY(front::count(options.rows.value(), "rows"));
+    const PairJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
+                      .gep = std::move(chosen_gep),
                       .matrix_a = A.path(),
                       .matrix_b = B.path(),
                       .sensitivity_a = options.sensitivity_a.value(),
                       .sensitivity_b = options.sensitivity_b.value(),
-                      .rows = EIGENVEIL_TRY(front::count(options.rows.value(), "rows")),
+                      .rows = std::move(rows),
                       .given_a = A.given(),
                       .given_b = B.given()};
     return release(job, observer);

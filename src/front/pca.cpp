@@ -10,12 +10,17 @@ Result<Pca> Pca::load(const std::string& path) { return front::load<Pca>(path, "
 
 Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending) {
   return front::publish_study<Pca>(options.observer, [&]() -> Result<Study> {
-    PcaJob job{.fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending)),
-               .components = EIGENVEIL_TRY(front::count(options.components.value(), "components")),
+    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+    auto components = EIGENVEIL_TRY(front::count(options.components.value(), "components"));
+    auto sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity"));
+    auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
+    auto guess = EIGENVEIL_TRY(front::guess_of(options));
+    PcaJob job{.fit = std::move(fit),
+               .components = std::move(components),
                .method = options.method,
-               .sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity")),
-               .spiked = EIGENVEIL_TRY(front::spiked_of(options)),
-               .guess = EIGENVEIL_TRY(front::guess_of(options))};
+               .sparsity = std::move(sparsity),
+               .spiked = std::move(spiked),
+               .guess = std::move(guess)};
     const auto rounds = EIGENVEIL_TRY(front::count(options.rounds, "rounds"));
     job.power.rounds = rounds.value_or(job.power.rounds);
     job.power.filter = options.filter;

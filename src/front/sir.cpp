@@ -31,11 +31,11 @@ Result<Sir> Sir::load(const std::string& path) { return front::load<Sir>(path, "
 Result<Sir> sir(const Rows& rows, const Sir::Options& options, const Spending& spending) {
   return front::publish_study<Sir>(options.observer, [&]() -> Result<Study> {
     EIGENVEIL_TRY(check_response_range(options.response_range));
-    return study(
-        SirJob{EIGENVEIL_TRY(front::fit_job(rows, options, spending)), EIGENVEIL_TRY(front::gep_of(options)),
-               options.response.value(),
-               Slices{options.cuts, EIGENVEIL_TRY(front::count(options.slices, "slices")), options.private_slices},
-               options.response_range});
+    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+    auto choices = EIGENVEIL_TRY(front::gep_of(options));
+    auto slices = EIGENVEIL_TRY(front::count(options.slices, "slices"));
+    return study(SirJob{std::move(fit), std::move(choices), options.response.value(),
+                        Slices{options.cuts, std::move(slices), options.private_slices}, options.response_range});
   });
 }
 

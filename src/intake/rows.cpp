@@ -196,7 +196,8 @@ Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, co
                                    run.memory >> 20, ((program + kLeastRows + reserved) >> 20) + 1));
   observer.step(options.pairs ? "reading and encoding pairs" : "reading rows");
   if (!opened.source) return internal_error("there is no file to read rows from");
-  BoundingOptions bounding{.bound = EIGENVEIL_TRY(first_bound(options, opened.map))};
+  auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
+  BoundingOptions bounding{.bound = std::move(bound)};
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - program - reserved;
   bounding.threads = thread_count(run);

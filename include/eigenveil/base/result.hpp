@@ -74,7 +74,8 @@ using Status = Result<void>;
 
 }  // namespace eigenveil
 
-/// The value of a Result; leaves the current function with its error, if it has one. For initialisers and statements:
+/// The value of a Result; leaves the current function with its error, if it has one. For whole initialisers, arguments
+/// and statements, not within braces: of an aggregate that is half made, g++ destroys nothing when a statement returns.
 ///   const auto rows = EIGENVEIL_TRY(read(path));
 ///   EIGENVEIL_TRY(check(options));
 #define EIGENVEIL_TRY(...)                                         \
