@@ -109,7 +109,7 @@ class FrontLedger : public FrontOptions {
 };
 
 TEST_F(FrontLedger, ANamedBudgetPaysForRowsInMemoryAndIsKept) {
-  ASSERT_TRUE(ledger().create({"patients", DatasetBudget::Limit{*Epsilon::of(1.5), *Delta::of(1e-6)}}).ok());
+  ASSERT_TRUE(ledger().create({"patients", DatasetBudget::Limit{*Epsilon::of(1.2), *Delta::of(1e-6)}}).ok());
   const auto paid = release("patients");
   ASSERT_TRUE(paid.ok()) << paid.error().message;
   EXPECT_TRUE(paid->is_private);
