@@ -46,16 +46,18 @@ Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, co
     auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
     auto dim = EIGENVEIL_TRY(front::count(options.dim, "dim"));
     auto training = EIGENVEIL_TRY(training_of(options));
-    return study(ClipJob{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
-                         .pairs = {.x = X.path(), .y = Y.path()},
-                         .method = options.method,
-                         .objective = options.objective,
-                         .dim = std::move(dim),
-                         .temperature = options.temperature,
-                         .training = std::move(training),
-                         .start = options.start,
-                         .given_x = X.given(),
-                         .given_y = Y.given()});
+    ClipJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
+                .pairs = {.x = X.path(), .y = Y.path()},
+                .encoders = {}};
+    job.method = options.method;
+    job.objective = options.objective;
+    job.dim = dim;
+    job.temperature = options.temperature;
+    job.training = training;
+    job.start = options.start;
+    job.given_x = X.given();
+    job.given_y = Y.given();
+    return study(std::move(job));
   });
 }
 
