@@ -33,8 +33,9 @@ int run(const TransformFlags& flags) {
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
     terminal.step(flags.predict ? "predicting classes" : "projecting rows");
-    const auto work = flags.predict ? predict : transform;
-    return work(*model, flags.data, *source, flags.out, [&](double share) { terminal.progress(share); });
+    const auto shown = [&](double share) { terminal.progress(share); };
+    return flags.predict ? predict(*model, flags.data, *source, flags.out, shown)
+                         : transform(*model, flags.data, *source, flags.out, shown);
   }();
   if (!rows) return fail(rows.error());
   if (flags.json)
