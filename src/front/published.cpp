@@ -72,10 +72,9 @@ PublishedDirections::PublishedDirections(std::shared_ptr<const Model> model, boo
     : Published(std::move(model), per_row), mean(array("mean").reshaped()) {}
 
 Result<Matrix> PublishedDirections::transform(const Rows& rows) const {
-  auto scores = rows.given() ? eigenveil::transform(model(), *rows.given())
-                             : eigenveil::transform(model(), rows.path(), SourceOptions{});
-  if (!scores) return front::spoken(scores.error());
-  return Matrix(*std::move(scores));
+  auto found = rows.given() ? scores(model(), *rows.given()) : scores(model(), rows.path(), SourceOptions{});
+  if (!found) return front::spoken(found.error());
+  return Matrix(*std::move(found));
 }
 
 PublishedComponents::PublishedComponents(std::shared_ptr<const Model> model)

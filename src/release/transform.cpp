@@ -171,23 +171,23 @@ Result<std::vector<std::string>> labels_of(const Model& model, const Projection&
 
 }  // namespace
 
-Result<RowMajorMatrix> transform(const Model& model, GivenRows& rows) {
+Result<RowMajorMatrix> scores(const Model& model, GivenRows& rows) {
   const auto projection = EIGENVEIL_TRY(projection_of(model));
   return scores_of(projection, *EIGENVEIL_TRY(open_rows(projection, rows)), rows.name());
 }
 
-Result<RowMajorMatrix> transform(const Model& model, const std::string& data_path, const SourceOptions& options) {
+Result<RowMajorMatrix> scores(const Model& model, const std::string& data_path, const SourceOptions& options) {
   const auto projection = EIGENVEIL_TRY(projection_of(model));
   return scores_of(projection, *EIGENVEIL_TRY(open_rows(projection, data_path, options)), data_path);
 }
 
-Result<std::vector<std::string>> predict(const Model& model, GivenRows& rows) {
+Result<std::vector<std::string>> predictions(const Model& model, GivenRows& rows) {
   const auto projection = EIGENVEIL_TRY(projection_of(model));
   return labels_of(model, projection, *EIGENVEIL_TRY(open_rows(projection, rows)), rows.name());
 }
 
-Result<std::vector<std::string>> predict(const Model& model, const std::string& data_path,
-                                         const SourceOptions& options) {
+Result<std::vector<std::string>> predictions(const Model& model, const std::string& data_path,
+                                             const SourceOptions& options) {
   const auto projection = EIGENVEIL_TRY(projection_of(model));
   return labels_of(model, projection, *EIGENVEIL_TRY(open_rows(projection, data_path, options)), data_path);
 }

@@ -26,10 +26,10 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
                             const std::string& out_path, const std::function<void(double)>& progress = {});
 
 /// The same without a file to write: all scores, or all labels, at once.
-Result<RowMajorMatrix> transform(const Model& model, GivenRows& rows);
-Result<RowMajorMatrix> transform(const Model& model, const std::string& data_path, const SourceOptions& options);
-Result<std::vector<std::string>> predict(const Model& model, GivenRows& rows);
-Result<std::vector<std::string>> predict(const Model& model, const std::string& data_path,
-                                         const SourceOptions& options);
+Result<RowMajorMatrix> scores(const Model& model, GivenRows& rows);
+Result<RowMajorMatrix> scores(const Model& model, const std::string& data_path, const SourceOptions& options);
+Result<std::vector<std::string>> predictions(const Model& model, GivenRows& rows);
+Result<std::vector<std::string>> predictions(const Model& model, const std::string& data_path,
+                                             const SourceOptions& options);
 
 }  // namespace eigenveil
