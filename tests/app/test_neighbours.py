@@ -71,6 +71,10 @@ class Neighbours(AppTest):
         told["arrays"] = {name: (model[name].shape, str(model[name].dtype)) for name in model.files if name != "manifest.json"}
         manifest = json.loads(bytes(model["manifest.json"]).decode())
         told["keys"] = sorted(manifest)
+        # A threshold or bound that was found privately, and paid for, decides the noise of what comes after it.
+        if any(event["mechanism"].startswith("pure") for event in manifest["events"]):
+            for answer in manifest["noise"]:
+                answer.pop("deviation")
         told["manifest"] = {key: value for key, value in manifest.items() if key not in RELEASED}
         if manifest["options"].get("row_bound_kind") == "private":
             manifest["options"].pop("row_bound")
