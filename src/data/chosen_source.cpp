@@ -7,7 +7,7 @@ namespace eigenveil::data {
 
 Status ChosenSource::next(RawBatch& batch, std::size_t max_rows) {
   EIGENVEIL_TRY(source_->next(whole_, max_rows));
-  const std::size_t width = source_->columns().size(), chosen = selection_.positions.size();
+  const std::size_t width = width_, chosen = selection_.positions.size();
   // A source of somebody else's: what it says of its own size is not believed.
   if (whole_.rows > max_rows || whole_.values.size() != whole_.rows * width)
     return bad_input(fmt::format("{}: the source gave {} rows in {} numbers, expected at most {} rows of {}", name_,

@@ -11,7 +11,11 @@ namespace eigenveil::data {
 class ChosenSource final : public RowSource {
  public:
   ChosenSource(std::unique_ptr<RowSource> source, Selection selection, BadRows bad_rows, std::string name)
-      : source_(std::move(source)), selection_(std::move(selection)), bad_rows_(bad_rows), name_(std::move(name)) {}
+      : source_(std::move(source)),
+        width_(source_->columns().size()),
+        selection_(std::move(selection)),
+        bad_rows_(bad_rows),
+        name_(std::move(name)) {}
 
   const std::vector<std::string>& columns() const override { return selection_.names; }
   Status next(RawBatch& batch, std::size_t max_rows) override;
@@ -22,6 +26,7 @@ class ChosenSource final : public RowSource {
 
  private:
   std::unique_ptr<RowSource> source_;
+  std::size_t width_;  // as it was when columns were chosen
   Selection selection_;
   BadRows bad_rows_;
   std::string name_;

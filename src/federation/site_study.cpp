@@ -157,11 +157,11 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   // Time has passed while a person read.
   if (const auto again = check_proposal(proposal, config, now()); !again) return again.error();
 
-  // what cannot be read is refused before anything is written
+  // What cannot be read is refused before anything is written.
   auto files = EIGENVEIL_TRY(ledger.hash_files({config.data}));
-  StudyFolder made(folder);
   EIGENVEIL_TRY(make_folder(folder));
   auto log = EIGENVEIL_TRY(AnswerLog::open(folder + "/answers.bin"));
+  StudyFolder made(folder);  // under the log's lock: the keys of a process that is at work are not ours to take away
   auto kept = EIGENVEIL_TRY(key_file.load());
   if (!kept) {
     kept = StudyKeys::draw();

@@ -196,8 +196,6 @@ Result<Study> study(ClipJob job) {
   if (job.fit.run.engine && job.method && trains(*job.method))
     return usage_error(
         fmt::format("--method {} needs whole batches in one process: leave --engine out", name(*job.method)));
-  if (job.fit.privacy.auto_delta && job.fit.privacy.adjacency != Adjacency::kReplaceOne)
-    return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
   const bool scatter = job.encoders.image_encoder == "scatter" && job.pairs.x.empty() && !job.given_x;
   job.fit.rows.pairs =
       PairReading{.files = job.pairs,

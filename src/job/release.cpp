@@ -78,6 +78,8 @@ PreparationOptions preparation_of(const RowOptions& rows) {
 }
 
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
+  if (job.privacy.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
+    return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
   const RowsShape shape{opened.map.features(), {}, {1, 20}, job.privacy.adjacency};
   for (const auto& one : rivals.estimators)
     if (const auto fits = one->check(shape, budget_of(job.privacy)); !fits) {
@@ -96,7 +98,11 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   // Under add-remove-one the number of rows is private and decides nothing.
   std::optional<std::size_t> count;
   if (job.privacy.adjacency == Adjacency::kReplaceOne) count = rows.rows();
-  if (job.privacy.auto_delta && count) job.privacy.delta = EIGENVEIL_TRY(Delta::of(0.5 / static_cast<double>(*count)));
+  if (job.privacy.auto_delta) {
+    if (!count)
+      return usage_error("--delta auto needs a number of rows that is known before the charge: give a number");
+    job.privacy.delta = EIGENVEIL_TRY(Delta::of(0.5 / static_cast<double>(std::max<std::size_t>(1, *count))));
+  }
   const Budget budget = budget_of(job.privacy);
   Chosen choice{0, {}};
   if (rivals.estimators.size() > 1) choice = EIGENVEIL_TRY(rivals.choose(rows, observer));

@@ -74,5 +74,15 @@ class Rooms(unittest.TestCase):
                 self.assertNotIn(above, used[room], used[room].get(above))
 
 
+class Returns(unittest.TestCase):
+    def test_nothing_returns_from_within_braces(self):
+        """g++ destroys nothing of a half-made aggregate when a statement expression returns."""
+        within = re.compile(r"(?:^\s*|\{|, )\.\w+ = EIGENVEIL_TRY\(|\w\{[^{}]*EIGENVEIL_TRY\(")
+        found = [f"{file.relative_to(ROOT)}: {line.strip()}" for folder in ("src", "apps", "include")
+                 for file in (ROOT / folder).rglob("*.?pp") for line in file.read_text().splitlines()
+                 if within.search(line)]
+        self.assertEqual(found, [])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "eigenveil/federation/stored.hpp"
 #include "tests/support/study_lab.hpp"
 
 namespace eigenveil::federation {
@@ -172,6 +173,17 @@ TEST_F(Study, NothingIsChargedThatCouldNotBeStored) {
   EXPECT_FALSE(lab.open(0).ok());
   EXPECT_FALSE(lab.work(0).has_value());
   EXPECT_EQ(lab.charges(0), 0U);
+}
+
+// Another process has just begun the same study and has no keys yet: nothing of its folder is taken away.
+TEST_F(Study, WhoFindsTheFolderInUseTakesNothingAway) {
+  const std::string folder = lab.state(0);
+  fs::create_directories(folder);
+  const auto others = AnswerLog::open(folder + "/answers.bin");
+  ASSERT_TRUE(others.ok());
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_TRUE(fs::exists(folder + "/answers.bin"));
+  EXPECT_FALSE(lab.work(0).has_value());
 }
 
 TEST_F(Study, TwoFoldersWithOneLedgerAreNotTwoStudies) {
