@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `eigenveil version` says. A commit recompiles one small file of the program, and nothing else.
 set(build_info ${CMAKE_BINARY_DIR}/build_info.cpp)
 set(build_info_inputs ${PROJECT_SOURCE_DIR}/cmake/build_info.cpp.in ${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything from Debian 12; also read by the installed package, so that a consumer links the same libraries.
 set(BLA_VENDOR OpenBLAS)
 find_package(PkgConfig REQUIRED)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Rows that others hold: federation (gRPC, protobuf, OpenSSL) and MPI. The core does without; scripts/install-packages
 # engines brings what this needs.
 find_package(OpenSSL)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # TorchScript modules, in a program of their own that runs them behind a wall (src/torch/sandbox.proof.md). The rest does
 # without libtorch; scripts/install-packages torch brings it.
 find_path(TORCH_INCLUDE_DIR torch/script.h)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes a source file with the commit that is checked out: the command of build_info.cmake.
 # cmake -DSOURCE=... -DIN=... -DOUT=... -DCOMPILER=... -DENGINES=... -DMODULES=... -P write_build_info.cmake
 set(COMMIT unknown)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/clip.hpp"
 
 #include <fmt/format.h>
@@ -47,6 +48,7 @@ struct ClipFitFlags {
   std::optional<double> rate;
   std::string start = "random";
   std::string delta;
+  std::string missing = "error";
   PrivacyFlags privacy;
   RunFlags run;
   OutputFlags output;
@@ -97,6 +99,7 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
                       .report = flags.output.report},
               .pairs = flags.pairs.files,
               .encoders = std::move(encoders)};
+  job.fit.rows.missing = missing_policy(flags.missing);
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
@@ -148,6 +151,9 @@ Command clip_fit_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
   auto flags = std::make_shared<ClipFitFlags>();
   flags->pairs.add_to(*app);
+  app->add_option("--x-fields", flags->pairs.files.x_fields, "CSV: numbers in each line of --x")->group("Pairs");
+  app->add_option("--y-fields", flags->pairs.files.y_fields, "CSV: numbers in each line of --y")->group("Pairs");
+  add_missing_option(*app, flags->missing, "Pairs");
   app->add_option("--image-encoder", flags->image_encoder,
                   "Public: scatter (wavelets, no weights), pixels, or torchscript:FILE, a module called with one image "
                   "at a time")

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/clip_train.hpp"
 
 #include <fmt/format.h>
 
+#include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -40,7 +42,7 @@ int run_clip_train(const ClipTrainFlags& flags) {
   tell("Trained {} parameters in {} steps.\n\nGuarantee. {}\n\n",
        with_commas((*manifest)["parameters"].get<std::size_t>()), job.steps,
        (*manifest)["guarantee"].get<std::string>());
-  for (const auto& warning : (*manifest)["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  for (const auto& warning : (*manifest)["warnings"]) tell("Note. {}\n\n", with_flags(warning.get<std::string>()));
   tell("Module: {}\n", job.out);
   return 0;
 }

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -79,7 +81,7 @@ Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   options.journal = journal;
   options.estimator = estimator == "lda" ? "fda" : estimator;
   options.say = [](const std::string& line) {
-    complain("{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", line);
+    complain("{}eigenveil: {}\n", ::isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", with_flags(line));
   };
   return federation::federated_engine(std::move(options));
 }
@@ -94,7 +96,7 @@ std::vector<Command> coordinate_commands(CLI::App& program) {
       "coordinator.key\n"
       "Columns and bounds are named here (--schema, or --columns and --range) and checked by each site against its "
       "own.\nThe tutorial is docs/federation.md.");
-  return {pca_command(*app), covariance_command(*app), cca_command(*app), fda_command(*app), sir_command(*app)};
+  return fit_commands(*app, true);
 }
 #else
 void FederationFlags::add_to(CLI::App&) {}

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
@@ -56,7 +58,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   PairFiles test = train;
   test.images = flags.data + "/t10k-images-idx3-ubyte.gz";
   test.labels = flags.data + "/t10k-labels-idx1-ubyte.gz";
-  if (const auto written = write_text_file(train.class_names, kFashionNames); !written) return fail(written.error());
+  if (const auto written = write_file(train.class_names, kFashionNames); !written) return fail(written.error());
   const auto jobs = demo_clip_jobs(flags, train);
   if (!jobs) return fail(jobs.error());
   if (!flags.quiet)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "options.hpp"
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "eigenveil/federation/coordinator.hpp"
 #include "eigenveil/linalg/eigen.hpp"
@@ -78,9 +80,7 @@ Status split_by_class(const std::string& folder) {
     std::string header("\0\0\x08\x02", 4);  // unsigned bytes, two dimensions
     append_big_endian(header, pixels[s].size() / kPixels);
     append_big_endian(header, kPixels);
-    std::ofstream out(fmt::format("{}/{}.idx", folder, kNames[s]), std::ios::binary);
-    out << header << pixels[s];
-    if (!out.flush()) return bad_input(fmt::format("{}: cannot write the sites' rows", folder));
+    EIGENVEIL_TRY(write_file(fmt::format("{}/{}.idx", folder, kNames[s]), header + pixels[s]));
   }
   return {};
 }
@@ -118,12 +118,13 @@ Status prepare(const std::string& folder) {
     return usage_error(fmt::format("{} has something else in it: give --folder a new one", folder));
   fs::remove_all(folder, failure);
   fs::create_directories(folder, failure);
-  std::ofstream(marker) << "made by eigenveil demo federation\n";
   if (failure) return usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message()));
+  EIGENVEIL_TRY(write_file(marker, "made by eigenveil demo federation\n"));
   EIGENVEIL_TRY(split_by_class(folder));
-  std::ofstream schema(folder + "/schema.toml");
+  std::string schema;
   for (std::size_t i = 1; i <= kPixels; ++i)
-    schema << fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = 0\nupper = 255\n", i);
+    schema += fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = 0\nupper = 255\n", i);
+  EIGENVEIL_TRY(write_file(folder + "/schema.toml", schema));
   EIGENVEIL_TRY(federation::make_authority(folder + "/ca", "the demonstration", kMonth));
   EIGENVEIL_TRY(make_party(folder, "coordinator", federation::Role::kCoordinator));
   for (const std::string name : kNames) {
@@ -134,16 +135,16 @@ Status prepare(const std::string& folder) {
   return {};
 }
 
-void write_config(const std::string& folder, const std::string& name, int port, const std::string& coordinator_key,
-                  const federation::Pins& peers) {
-  std::ofstream out(fmt::format("{}/{}.toml", folder, name));
-  out << fmt::format(
+Status write_config(const std::string& folder, const std::string& name, int port, const std::string& coordinator_key,
+                    const federation::Pins& peers) {
+  std::string text = fmt::format(
       "coordinator = \"127.0.0.1:{0}\"\ncoordinator_name = \"coordinator\"\ncoordinator_key = \"{1}\"\n"
       "data = \"{2}.idx\"\nschema = \"schema.toml\"\nledger = \"{2}.db\"\ndataset = \"images\"\n"
       "state = \"state-{2}\"\n\n[tls]\nauthority = \"ca/ca.crt\"\ncertificate = \"ca/{2}.crt\"\nkey = \"{2}.key\"\n\n"
       "[policy]\nestimators = [\"pca\"]\nmost_epsilon = 1\n\n[peers]\n",
       port, coordinator_key, name);
-  for (const auto& [peer, pin] : peers) out << fmt::format("{} = \"{}\"\n", peer, pin);
+  for (const auto& [peer, pin] : peers) text += fmt::format("{} = \"{}\"\n", peer, pin);
+  return write_file(fmt::format("{}/{}.toml", folder, name), text);
 }
 
 PcaJob job_for(const std::string& folder, const std::string& name) {
@@ -180,7 +181,10 @@ Result<Release> run_study(const std::string& folder, federation::Aggregation agg
     const std::size_t at = line.find("port ");
     if (at == std::string::npos || !sites.empty()) return;
     for (const std::string site : kNames) {
-      write_config(folder, site, std::atoi(line.c_str() + at + 5), options.identity.party.key_hash, options.peers);
+      const int port = std::atoi(line.c_str() + at + 5);
+      if (const auto written = write_config(folder, site, port, options.identity.party.key_hash, options.peers);
+          !written)
+        return complain("{}\n", written.error().message);
       sites.push_back(std::make_unique<SiteProcess>(fmt::format("{}/{}.toml", folder, site),
                                                     fmt::format("{}/{}.log", folder, site)));
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifdef EIGENVEIL_ENGINES
 #include "eigenveil/federation/certificates.hpp"
 

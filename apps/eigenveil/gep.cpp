@@ -1,11 +1,12 @@
-#include "eigenveil/job/pair.hpp"
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/job/matrices.hpp"
 #include "gep_flags.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
 namespace {
 
-struct PairFlags {
+struct MatricesFlags {
   std::string matrix_a;
   std::string matrix_b;
   double sensitivity_a = 0;
@@ -17,16 +18,16 @@ struct PairFlags {
   RunFlags run;
 };
 
-Result<Release> released(const PairFlags& flags) {
+Result<Release> released(const MatricesFlags& flags) {
   auto fit = EIGENVEIL_TRY(fit_job({}, flags.privacy, flags.run, flags.output));
   auto choices = EIGENVEIL_TRY(flags.gep.choices());
-  const PairJob job{std::move(fit),      std::move(choices),  flags.matrix_a, flags.matrix_b,
-                    flags.sensitivity_a, flags.sensitivity_b, flags.rows};
+  const MatricesJob job{std::move(fit),      std::move(choices),  flags.matrix_a, flags.matrix_b,
+                        flags.sensitivity_a, flags.sensitivity_b, flags.rows};
   Terminal terminal(flags.output.quiet);
   return release(job, terminal);
 }
 
-int run(const PairFlags& flags) {
+int run(const MatricesFlags& flags) {
   const auto outcome = released(flags);
   return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
 }
@@ -35,7 +36,7 @@ int run(const PairFlags& flags) {
 
 Command gep_command(CLI::App& program) {
   auto* app = program.add_subcommand("gep", "Private solutions of A v = lambda B v for two matrices of your own");
-  auto flags = std::make_shared<PairFlags>();
+  auto flags = std::make_shared<MatricesFlags>();
   app->add_option("--matrix-a", flags->matrix_a, "Symmetric matrix A: NPY or CSV without a header")->required();
   app->add_option("--matrix-b", flags->matrix_b, "Symmetric matrix B, positive definite but for noise")->required();
   app->add_option("--sensitivity-a", flags->sensitivity_a,

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/ledger/ledger.hpp"
 
 #include <fmt/format.h>
+
+#include <filesystem>
 
 #include "options.hpp"
 #include "terminal.hpp"
@@ -21,8 +24,17 @@ struct LedgerFlags {
   bool json = false;
 };
 
+std::string path_of(const LedgerFlags& flags) { return flags.path.empty() ? Ledger::default_path() : flags.path; }
+
+/// Only `create` makes a ledger: a name that was mistyped does not become an empty one.
 Result<Ledger> open(const LedgerFlags& flags) {
-  return Ledger::open(flags.path.empty() ? Ledger::default_path() : flags.path);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path_of(flags), ignored))
+    return bad_input(fmt::format(
+        "there is no ledger at '{}'. Give the right file with --ledger, or make one with: eigenveil ledger create NAME "
+        "--epsilon E --delta D",
+        path_of(flags)));
+  return Ledger::open(path_of(flags));
 }
 
 nlohmann::json to_json(const DatasetStatus& status) {
@@ -69,6 +81,11 @@ void show_words(const DatasetStatus& status) {
   if (budget.allow_model_based) tell("  allows     guarantees that hold only if the rows are drawn from a model\n");
   tell("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
   tell("  remaining  {}\n", status.remaining);
+  if (budget.limit && status.spent_epsilon > 0)
+    tell(
+        "             (Epsilons do not add up like money: noise of several releases is composed, which costs less "
+        "than\n"
+        "             the sum. So what was spent and what remains may come to more than the budget.)\n");
   if (status.frozen)
     tell(
         "  FROZEN     this ledger is an older copy: say what was spent since, with accept-restore NAME --spent "
@@ -91,7 +108,7 @@ int create(const LedgerFlags& flags) {
   if (!delta) return fail(delta.error());
   const auto adjacency = adjacency_from_name(flags.adjacency);
   if (!adjacency) return fail(adjacency.error());
-  auto ledger = open(flags);
+  auto ledger = Ledger::open(path_of(flags));
   if (!ledger) return fail(ledger.error());
   const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit,
                              flags.allow_model_based};
@@ -107,10 +124,15 @@ int create(const LedgerFlags& flags) {
   return 0;
 }
 
+Result<std::vector<DatasetStatus>> datasets_of(const LedgerFlags& flags) {
+  std::error_code ignored;
+  if (flags.path.empty() && !std::filesystem::exists(path_of(flags), ignored)) return std::vector<DatasetStatus>();
+  auto ledger = EIGENVEIL_TRY(open(flags));
+  return ledger.list();
+}
+
 int list(const LedgerFlags& flags) {
-  auto ledger = open(flags);
-  if (!ledger) return fail(ledger.error());
-  const auto statuses = ledger->list();
+  const auto statuses = datasets_of(flags);
   if (!statuses) return fail(statuses.error());
   if (flags.json) {
     nlohmann::json object = {{"datasets", nlohmann::json::array()}};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <exception>
@@ -5,8 +6,11 @@
 #include <sstream>
 
 #include "eigenveil/base/version.hpp"
+#include "flags.hpp"
+#include "help.hpp"
 #include "options.hpp"
 #include "overwriting.hpp"
+#include "suggest.hpp"
 #include "terminal.hpp"
 
 #ifdef EIGENVEIL_ENGINES
@@ -28,20 +32,31 @@ Examples:
 Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.
 'eigenveil COMMAND --help' tells more about a command.)";
 
+Command help_command(CLI::App& program) {
+  auto* app = program.add_subcommand("help", "Print this help, or that of a command");
+  auto words = std::make_shared<std::vector<std::string>>();
+  app->add_option("COMMAND", *words, "Its name, such as pca or ledger create");
+  return {app, [&program, words] {
+            const CLI::App* command = command_named(program, *words);
+            if (command == nullptr)
+              return fail(usage_error("there is no such command" + did_you_mean(program, *words)));
+            say_lines(command->help(command == &program ? "" : full_name(*command->get_parent())));
+            return 0;
+          }};
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Eigenveil learns the spectral structure of private data and releases it with differential privacy.",
                    "eigenveil");
   program.footer(kFooter);
+  program.formatter(wrapped_help());
   program.require_subcommand(1);
   program.set_version_flag("--version", version_text, "Print what 'eigenveil version' prints");
-  program.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("eigenveil: {}\nRun 'eigenveil --help', or 'eigenveil COMMAND --help', for what is possible.\n",
-                       shown(error.what()));
-  });
 
-  std::vector<Command> commands = {pca_command(program),       covariance_command(program), cca_command(program),
-                                   fda_command(program),       sir_command(program),        gep_command(program),
-                                   transform_command(program), account_command(program)};
+  std::vector<Command> commands = fit_commands(program);
+  commands.push_back(transform_command(program));
+  commands.push_back(report_command(program));
+  commands.push_back(account_command(program));
   for (Command& command : clip_commands(program)) commands.push_back(std::move(command));
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
@@ -54,20 +69,27 @@ int run(int argc, char** argv) {
   commands.push_back(generate_command(program));
   for (Command& command : demo_commands(program)) commands.push_back(std::move(command));
   commands.push_back(version_command(program));
-  commands.push_back({program.add_subcommand("help", "Print this help"), [&program] {
-                        say_lines(program.help());
-                        return 0;
-                      }});
+  commands.push_back(completions_command(program));
+  commands.push_back(help_command(program));
 
+  remember_flags(program);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty()) {
+    say_lines(kWelcome);
+    return 0;
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream complaint;
-    const bool asked = program.exit(error, out, complaint) == 0;
+    if (program.exit(error, out, complaint) != 0) {
+      const int code = fail(usage_error(error.what() + did_you_mean(program, words)));
+      complain("Run 'eigenveil help', or 'eigenveil help COMMAND', for what is possible.\n");
+      return code;
+    }
     say_lines(out.str());
-    write_error(shown(complaint.str(), true));
-    return asked ? 0 : static_cast<int>(ErrorCode::kUsage);
+    return 0;
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "options.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "eigenveil/mpi/mpi.hpp"
 #endif
 
+#include "eigenveil/base/memory.hpp"
 #include "first_line.hpp"
 #include "terminal.hpp"
 
@@ -30,17 +32,18 @@ Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const 
   auto reading = EIGENVEIL_TRY(rows.options());
   auto running = EIGENVEIL_TRY(run.options());
   const auto reporting = EIGENVEIL_TRY(output.report_options());
-  if (!reading.data.empty()) {
-    const auto facts = EIGENVEIL_TRY(file_facts(reading));
-    EIGENVEIL_TRY(header_stated(reading.data, facts.source));
-  }
   return FitJob{std::move(reading), std::move(spending), std::move(running), output.out, output.report, reporting};
 }
 
 Result<Release> released(const Result<Study>& study, const OutputFlags& output) {
   if (!study) return study.error();
   Terminal terminal(output.quiet);
-  return release(*study, terminal);
+  auto outcome = release(*study, terminal);
+  // A file whose header nobody stated was refused; its operator sees its first line.
+  const RowOptions& rows = study->job.rows;
+  if (const auto facts = file_facts(rows); !outcome && facts && !rows.data.empty())
+    EIGENVEIL_TRY(header_stated(rows.data, facts->source));
+  return outcome;
 }
 
 bool elsewhere(const CLI::App& app) {
@@ -53,6 +56,7 @@ std::optional<std::size_t> count_from_text(const std::string& text) {
 }
 
 Result<std::size_t> bytes_from_text(const std::string& text) {
+  if (text == "auto") return memory_by_default();
   std::string digits = text;
   std::size_t unit = 1;
   if (!digits.empty()) {
@@ -64,7 +68,7 @@ Result<std::size_t> bytes_from_text(const std::string& text) {
   }
   const auto value = number<std::size_t>(digits);
   if (!value || *value == 0 || *value > SIZE_MAX / unit)
-    return usage_error(fmt::format("--memory must be a size such as 2G or 512M, but is '{}'", text));
+    return usage_error(fmt::format("--memory must be a size such as 2G or 512M, or auto, but is '{}'", text));
   return *value * unit;
 }
 
@@ -106,6 +110,18 @@ Result<SourceOptions> SourceFlags::options() const {
   return options;
 }
 
+void add_missing_option(CLI::App& app, std::string& missing, const char* group) {
+  app.add_option("--missing", missing,
+                 "A row with a value that is missing or cannot be read: error, or count it as zero-row")
+      ->check(CLI::IsMember({"error", "zero-row"}))
+      ->capture_default_str()
+      ->group(group);
+}
+
+MissingPolicy missing_policy(const std::string& missing) {
+  return missing == "error" ? MissingPolicy::kError : MissingPolicy::kZeroRow;
+}
+
 void RowFlags::add_to(CLI::App& app) {
   if (!elsewhere(app))
     app.add_option("DATA", data, "Rows: CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, or a folder of such files")
@@ -125,11 +141,7 @@ void RowFlags::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"none", "range", "private"}))
       ->capture_default_str()
       ->group("Rows");
-  app.add_option("--missing", missing,
-                 "A row with a value that is missing or cannot be read: error, or count it as zero-row")
-      ->check(CLI::IsMember({"error", "zero-row"}))
-      ->capture_default_str()
-      ->group("Rows");
+  add_missing_option(app, missing, "Rows");
   source.add_to(app);
 }
 
@@ -151,7 +163,7 @@ Result<RowOptions> RowFlags::options() const {
     options.row_bound = EIGENVEIL_TRY(RowBound::of(*value));
   }
   options.center = center == "none" ? Center::kNone : center == "range" ? Center::kRange : Center::kPrivate;
-  options.missing = missing == "error" ? MissingPolicy::kError : MissingPolicy::kZeroRow;
+  options.missing = missing_policy(missing);
   options.source = EIGENVEIL_TRY(source.options());
   return options;
 }
@@ -243,7 +255,9 @@ void GuessFlags::add_to(CLI::App& app) {
 
 void RunFlags::add_to(CLI::App& app) {
   app.add_option("--memory", memory,
-                 "Memory (of each rank) to stay within; rows beyond it wait in an unnamed temporary file")
+                 "Memory (of each rank) to stay within, such as 2G; auto: half of what is free, 2G per rank of MPI. "
+                 "Rows beyond it wait in "
+                 "an unnamed temporary file")
       ->capture_default_str()
       ->group("Running");
   if (elsewhere(app)) {
@@ -270,10 +284,12 @@ void RunFlags::add_engine_to(CLI::App& app) {
 
 Result<RunOptions> RunFlags::options() const {
   RunOptions options;
+  std::string memory_of_rank = memory;
   options.threads = threads;
   if (engine == "mpi") {
 #ifdef EIGENVEIL_ENGINES
     options.engine = mpi::engine();
+    if (memory == "auto") memory_of_rank = "2G";  // ranks may share a machine
     if (threads == 0) options.threads = mpi::threads_of_rank();
 #else
     return usage_error(
@@ -281,7 +297,7 @@ Result<RunOptions> RunFlags::options() const {
         "again");
 #endif
   }
-  options.memory = EIGENVEIL_TRY(bytes_from_text(memory));
+  options.memory = EIGENVEIL_TRY(bytes_from_text(memory_of_rank));
   if (!insecure_seed.empty()) {
     options.insecure_seed = number<std::uint64_t>(insecure_seed);
     if (!options.insecure_seed)
@@ -301,7 +317,8 @@ void OutputFlags::add_to(CLI::App& app) {
       ->group("Output");
   app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there")->group("Output");
   app.add_flag("--quiet", quiet, "No progress on stderr")->group("Output");
-  app.add_flag("--diagnostics", diagnostics, "Show the operator how many rows were clipped (not private: do not share)")
+  app.add_flag("--diagnostics", diagnostics,
+               "Show the operator how many rows were shortened (not private: do not share)")
       ->group("Output");
 }
 

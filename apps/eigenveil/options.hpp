@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +9,6 @@
 
 #include "eigenveil/job/covariance.hpp"
 #include "eigenveil/job/pca.hpp"
-#include "eigenveil/job/plan.hpp"
 
 namespace eigenveil::app {
 
@@ -32,6 +32,10 @@ struct SourceFlags {
   void add_to(CLI::App& app);
   Result<SourceOptions> options() const;
 };
+
+/// --missing, the same for every fit.
+void add_missing_option(CLI::App& app, std::string& missing, const char* group);
+MissingPolicy missing_policy(const std::string& missing);
 
 struct RowFlags {
   std::string data;
@@ -68,7 +72,7 @@ struct SpikedFlags {
   Result<SpikedOptions> options() const;
 };
 
-/// What the planner may assume about the rows.
+/// What a forecast may assume about the rows.
 struct GuessFlags {
   std::string spectrum;
   std::optional<std::size_t> expected_rows;
@@ -102,7 +106,7 @@ struct FederationFlags {
 
 struct RunFlags {
   int threads = 0;
-  std::string memory = "2G";
+  std::string memory = "auto";
   std::string insecure_seed;
   std::shared_ptr<FederationFlags> federation;  ///< below `coordinate` only
   std::string engine = "local";
@@ -138,15 +142,11 @@ Result<Release> released(const Result<Study>& study, const OutputFlags& output);
 /// A whole number from 1.
 std::optional<std::size_t> count_from_text(const std::string& text);
 
-/// "2G", "512M", "64K" or a number of bytes.
+/// "2G", "512M", "64K", a number of bytes, or "auto": `memory_by_default`.
 Result<std::size_t> bytes_from_text(const std::string& text);
 
-Command pca_command(CLI::App& program);
-Command cca_command(CLI::App& program);
-Command fda_command(CLI::App& program);
-Command sir_command(CLI::App& program);
-Command gep_command(CLI::App& program);
-Command covariance_command(CLI::App& program);
+/// `for_sites`: only those whose rows several sites may hold.
+std::vector<Command> fit_commands(CLI::App& program, bool for_sites = false);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
 Command clip_plan_command(CLI::App& program);               ///< likewise
@@ -155,6 +155,8 @@ Command clip_train_command(CLI::App& clip);  ///< below `clip`
 std::vector<Command> site_commands(CLI::App& program);
 std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);
+Command report_command(CLI::App& program);
+Command completions_command(CLI::App& program);
 Command account_command(CLI::App& program);
 Command version_command(CLI::App& program);
 /// What it prints without --json.
@@ -169,8 +171,5 @@ Command demo_clip_command(CLI::App& demo);
 
 /// Shows a finished fit of any kind to a person or a program.
 int show_release(const Release& release, const OutputFlags& output);
-
-/// Shows forecasts, the best one marked; `error` is what they call their error.
-void show_plan(const PlanReport& report, double target, const char* error);
 
 }  // namespace eigenveil::app

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "eigenveil/job/clip_plan.hpp"
-#include "options.hpp"
+#include "eigenveil/job/clip.hpp"
+#include "forecast_flags.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -18,70 +19,26 @@ struct ClipPlanFlags {
   double clip = 1;
   double temperature = 1;
   std::string start = "random";
-  double epsilon = 0;
-  double delta = 0;
-  std::string adjacency = "replace-one";
-  double target = 0.1;
-  std::string plot;
-  bool json = false;
-  bool quiet = false;
-  RunFlags run;
+  ForecastFlags forecast;
 };
 
-Result<ClipPlanRequest> clip_request_from(const ClipPlanFlags& flags) {
-  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(flags.epsilon));
-  const auto delta = EIGENVEIL_TRY(Delta::of(flags.delta));
-  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(flags.adjacency));
-  const auto run = EIGENVEIL_TRY(flags.run.options());
-  if (!(flags.target > 0 && flags.target < 1))
-    return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", flags.target));
-  ClipPlanRequest request{.rows = flags.rows,
-                          .x_columns = flags.x_columns,
-                          .y_columns = flags.y_columns,
-                          .dim = flags.dim,
-                          .correlation = flags.correlation,
-                          .batch = flags.batch,
-                          .budget = {epsilon, delta, adjacency},
-                          .target_error = flags.target,
-                          .curves = !flags.plot.empty(),
-                          .threads = thread_count(run)};
-  request.training.steps = flags.steps;
-  request.training.clip = flags.clip;
-  request.training.temperature = flags.temperature;
-  if (flags.start != "random") request.start = flags.start == "cross" ? ClipMethod::kCross : ClipMethod::kWhitened;
-  if (const auto checked = check(request); !checked) return checked.error();
-  return request;
+Result<ForecastRequest> clip_forecast_from(const ClipPlanFlags& flags) {
+  const auto budget = EIGENVEIL_TRY(flags.forecast.budget());
+  ClipTrial trial{.batch = flags.batch};
+  trial.training.steps = flags.steps;
+  trial.training.clip = flags.clip;
+  trial.training.temperature = flags.temperature;
+  if (flags.start != "random") trial.start = flags.start == "cross" ? ClipMethod::kCross : ClipMethod::kWhitened;
+  return clip_forecast({flags.rows, flags.x_columns, flags.y_columns, flags.dim, flags.correlation}, trial, budget);
 }
 
 int run_clip_plan(const ClipPlanFlags& flags) {
-  const auto request = clip_request_from(flags);
-  if (!request) return fail(request.error());
-  if (!flags.plot.empty())
-    if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
-  const auto report = [&] {
-    Terminal terminal(flags.quiet);
-    return make_plan(*request, terminal);
-  }();
-  if (!report) return fail(report.error());
-  if (!flags.plot.empty()) {
-    const auto written = write_text_file(flags.plot, line_charts_svg(plan_charts(*request, *report)));
-    if (!written) return fail(written.error());
-  }
-  if (flags.json) {
-    nlohmann::json object = to_json(*request, *report);
-    if (!flags.plot.empty()) object["plot"] = flags.plot;
-    say_json(object);
-    return 0;
-  }
-  tell(
-      "Forecast for {} pairs of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} (--sample-rate "
-      "{:.3g}); "
-      "nothing was spent.\n\n",
-      with_commas(flags.rows), flags.x_columns, flags.y_columns, flags.epsilon, flags.delta, flags.batch,
-      std::min(1.0, flags.batch / static_cast<double>(flags.rows)));
-  show_plan(*report, flags.target, "sin^2");
-  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
-  return 0;
+  return show_forecast(
+      clip_forecast_from(flags), flags.forecast,
+      fmt::format("Forecast for {} pairs of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} "
+                  "(--sample-rate {:.3g}); nothing was spent.",
+                  with_commas(flags.rows), flags.x_columns, flags.y_columns, flags.forecast.epsilon,
+                  flags.forecast.delta, flags.batch, std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
 }
 
 }  // namespace
@@ -103,17 +60,8 @@ Command clip_plan_command(CLI::App& program) {
   app->add_option("--start", flags->start, "batch, pair: random, cross or whitened, as of clip fit")
       ->check(CLI::IsMember({"random", "cross", "whitened"}))
       ->capture_default_str();
-  app->add_option("--epsilon", flags->epsilon, "Privacy loss")->required();
-  app->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
-  app->add_option("--adjacency", flags->adjacency,
-                  "replace-one or add-remove-one; batch and pair always have the latter")
-      ->capture_default_str();
-  app->add_option("--target-error", flags->target, "Tell the rows, or the epsilon, that bring the error below this")
-      ->capture_default_str();
-  app->add_option("--plot", flags->plot, "Draw the error against rows and epsilon, as SVG");
-  app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
-  app->add_flag("--quiet", flags->quiet, "No progress");
-  flags->run.add_to(*app);
+  flags->forecast.add_budget_to(*app, "replace-one or add-remove-one; batch and pair always have the latter");
+  flags->forecast.add_output_to(*app);
   app->footer(
       "\nThe fits themselves are run on Gaussian views as you guess them, with the noise that the budget asks for.");
   return {app, [flags] { return run_clip_plan(*flags); }};

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include "eigenveil/job/gep_plan.hpp"
-#include "options.hpp"
+#include "eigenveil/job/gep.hpp"
+#include "forecast_flags.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -17,67 +18,34 @@ struct GepPlanFlags {
   double signal = 0;
   std::size_t components = 1;
   std::optional<std::size_t> sparsity;
-  double epsilon = 0;
-  double delta = 0;
-  std::string adjacency = "replace-one";
   std::optional<double> row_bound;
-  double target = 0.1;
-  std::string plot;
-  bool json = false;
-  bool quiet = false;
-  RunFlags run;
+  ForecastFlags forecast;
 };
 
-Result<GepPlanRequest> gep_request_from(const GepPlanFlags& flags, GepTask task) {
-  const auto epsilon = EIGENVEIL_TRY(Epsilon::of(flags.epsilon));
-  const auto delta = EIGENVEIL_TRY(Delta::of(flags.delta));
-  const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(flags.adjacency));
-  const auto run = EIGENVEIL_TRY(flags.run.options());
-  if (!(flags.target > 0 && flags.target < 1))
-    return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", flags.target));
-  const bool cca = task == GepTask::kCca;
-  const std::size_t d = cca ? flags.x_columns + flags.y_columns : flags.columns;
+Result<GepModel> gep_model_from(const GepPlanFlags& flags, GepTask task) {
+  const std::size_t d = task == GepTask::kCca ? flags.x_columns + flags.y_columns : flags.columns;
   const auto bound =
       EIGENVEIL_TRY(RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * std::sqrt(static_cast<double>(d)))));
-  const GepModel model{.task = task,
-                       .rows = flags.rows,
-                       .columns = d,
-                       .x_columns = flags.x_columns,
-                       .classes = task == GepTask::kSir ? flags.slices : flags.classes,
-                       .signal = flags.signal,
-                       .row_bound = bound.value(),
-                       .components = flags.components,
-                       .sparsity = flags.sparsity};
-  if (const auto checked = check(model); !checked) return checked.error();
-  return GepPlanRequest{model, {epsilon, delta, adjacency}, flags.target, !flags.plot.empty(), run};
+  return GepModel{.task = task,
+                  .rows = flags.rows,
+                  .columns = d,
+                  .x_columns = flags.x_columns,
+                  .classes = task == GepTask::kSir ? flags.slices : flags.classes,
+                  .signal = flags.signal,
+                  .row_bound = bound.value(),
+                  .components = flags.components,
+                  .sparsity = flags.sparsity};
 }
 
 int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
-  const auto request = gep_request_from(flags, task);
-  if (!request) return fail(request.error());
-  if (!flags.plot.empty())
-    if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
-  const auto report = [&] {
-    Terminal terminal(flags.quiet);
-    return make_plan(*request, terminal);
-  }();
-  if (!report) return fail(report.error());
-  if (!flags.plot.empty()) {
-    const auto written = write_text_file(flags.plot, line_charts_svg(plan_charts(*request, *report)));
-    if (!written) return fail(written.error());
-  }
-  if (flags.json) {
-    nlohmann::json object = to_json(*request, *report);
-    if (!flags.plot.empty()) object["plot"] = flags.plot;
-    say_json(object);
-    return 0;
-  }
-  tell("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.\n\n",
-       with_commas(request->model.rows), with_commas(request->model.columns), request->budget.epsilon.value(),
-       request->budget.delta.value(), request->model.row_bound);
-  show_plan(*report, request->target_error, "sin^2");
-  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
-  return 0;
+  const auto budget = flags.forecast.budget();
+  if (!budget) return fail(budget.error());
+  const auto run = flags.forecast.run.options();
+  if (!run) return fail(run.error());
+  const auto model = gep_model_from(flags, task);
+  if (!model) return fail(model.error());
+  const ForecastRequest request = gep_forecast(*model, *budget, *run);
+  return show_forecast(request, flags.forecast, opening_words(*request.model, flags.forecast, model->row_bound));
 }
 
 void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
@@ -104,17 +72,10 @@ void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
   }
   app.add_option("--components", flags.components, "Number of directions")->capture_default_str();
   app.add_option("--sparsity", flags.sparsity, "How many columns may have a weight");
-  app.add_option("--epsilon", flags.epsilon, "Privacy loss")->required();
-  app.add_option("--delta", flags.delta, "Probability that epsilon does not hold")->required();
-  app.add_option("--adjacency", flags.adjacency, "replace-one or add-remove-one")->capture_default_str();
+  flags.forecast.add_budget_to(app);
   app.add_option("--row-bound", flags.row_bound,
                  "Bound on a row's norm, columns of variance 1 (default: 1.5 sqrt(columns))");
-  app.add_option("--target-error", flags.target, "Tell the rows, or the epsilon, that bring the error below this")
-      ->capture_default_str();
-  app.add_option("--plot", flags.plot, "Draw the error against rows and epsilon, as SVG");
-  app.add_flag("--json", flags.json, "Print one JSON object on stdout and nothing else there");
-  app.add_flag("--quiet", flags.quiet, "No progress");
-  flags.run.add_to(app);
+  flags.forecast.add_output_to(app);
   app.footer("\nThe fit itself is run on Gaussian rows as you guess them, with the noise that the budget asks for.");
 }
 

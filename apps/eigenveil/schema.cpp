@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/schema.hpp"
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "first_line.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
@@ -29,7 +31,7 @@ Command schema_command(CLI::App& program) {
               say_lines(*text);
               return 0;
             }
-            const Status written = write_text_file(flags->out, *text);
+            const Status written = write_file(flags->out, *text);
             if (!written) return fail(written.error());
             tell("Wrote {}. Fill in kinds and bounds: they are published, so take them from public knowledge.\n",
                  flags->out);

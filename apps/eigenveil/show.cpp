@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include "eigenveil/release/kinds.hpp"
+#include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -11,7 +13,7 @@ using nlohmann::json;
 
 /// A list, or the number that it holds where the kind has one there.
 json json_of(const Matrix& array, const ModelKind& kind, std::string_view name) {
-  for (const ArrayShape& shape : kind.arrays)
+  for (const ModelArray& shape : kind.arrays)
     if (shape.name == name && shape.rows == Extent::kOne) return array(0, 0);
   return std::vector<double>(array.data(), array.data() + array.size());
 }
@@ -50,8 +52,11 @@ void show_choice(const json& planner) {
 /// " of 3,000 rows and 12 columns", where rows have columns.
 std::string data_in_words(const json& manifest) {
   if (!manifest.contains("features")) return "";
+  // A manifest may come from a file (`regress` from a covariance): what it lacks is not said.
   const bool counted = manifest.contains("rows");
-  const std::string rows = with_commas(manifest[counted ? "rows" : "noisy_rows"].get<std::size_t>());
+  const auto number = manifest.find(counted ? "rows" : "noisy_rows");
+  if (number == manifest.end() || !number->is_number_integer() || *number < 0) return "";
+  const std::string rows = with_commas(number->get<std::size_t>());
   return fmt::format(" of {} and {} columns", counted ? rows + " rows" : "about " + rows + " rows (noisy count)",
                      with_commas(manifest["features"].size()));
 }
@@ -70,15 +75,42 @@ void show_values(const Matrix& values, const ModelKind& kind) {
   if (values.size() > shown) tell("  ... and {} more\n", values.size() - shown);
 }
 
-/// The values of the directions, and what to think of them.
+std::string interval_text(const json& estimated) {
+  if (!estimated["lower"].is_number() || !estimated["upper"].is_number()) return "no interval";
+  return fmt::format("{:.4g} to {:.4g}", estimated["lower"].get<double>(), estimated["upper"].get<double>());
+}
+
+void show_estimates(const json& found, std::string_view title) {
+  if (found.is_array()) {
+    tell("  {:<24} {:>12}   95% interval\n", title, "value");
+    for (const json& one : found) {
+      const std::string interval = interval_text(one);
+      const bool nothing = one["lower"].is_number() && one["lower"] <= 0 && one["upper"] >= 0;
+      tell("  {:<24} {:>12.4g}   {}{}\n", one["name"].get<std::string>(), one["value"].get<double>(), interval,
+           nothing ? "  compatible with no effect" : "");
+    }
+  } else if (found["value"].is_number()) {
+    tell("  {}: {:.4g} (95% interval {}).\n", title, found["value"].get<double>(), interval_text(found));
+  } else {
+    tell("  {}: unknown, the noise is too large.\n", title);
+  }
+}
+
+/// What was found, and what to think of it.
 void show_figures(const Model& model, const ModelKind& kind) {
   const json& manifest = model.manifest;
   const Matrix* values = model.array(std::string(kind.values));
-  if (values == nullptr) return;
-  show_values(*values, kind);
+  if (values == nullptr && kind.estimates.empty()) return;
+  if (values != nullptr) show_values(*values, kind);
+  for (const Estimates& estimates : kind.estimates) {
+    const json& found = manifest[std::string(estimates.key)];
+    const bool named = found.is_array() && !kind.subject.empty();
+    const std::string subject = named ? " for " + manifest[std::string(kind.subject)].get<std::string>() : "";
+    show_estimates(found, fmt::format("{}{}", estimates.title, subject));
+  }
   for (const Figure& figure : kind.figures)
-    if (manifest.contains(figure.key))
-      tell("  {}\n", fmt::format(fmt::runtime(figure.sentence), manifest[std::string(figure.key)].get<double>()));
+    if (const auto found = manifest.find(std::string(figure.key)); found != manifest.end() && found->is_number())
+      tell("  {}\n", fmt::format(fmt::runtime(figure.sentence), found->get<double>()));
   if (const Matrix* variance = model.array("noise_variance"); variance != nullptr && manifest["method"] == "spiked")
     tell("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
   if (manifest.contains("error_rates"))
@@ -97,18 +129,20 @@ void show_words(const Model& model, const OutputFlags& output) {
   tell("Released {}{}, {} {}.\n\n", released_in_words(model), data_in_words(manifest), kind.method,
        manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
-  tell("Guarantee. {}\n\n", manifest["guarantee"].get<std::string>());
+  tell("Guarantee. {}\n\n", manifest.value("guarantee", "none is stated"));
   show_figures(model, kind);
-  for (const auto& warning : manifest["warnings"]) tell("Note. {}\n\n", warning.get<std::string>());
+  for (const auto& warning : manifest.value("warnings", json::array()))
+    tell("Note. {}\n\n", with_flags(warning.get<std::string>()));
   tell("Model:  {}\n", output.out);
   if (!output.report.empty()) tell("Report: {}\n", output.report);
 }
 
 void show_diagnostics(const Release& release) {
   complain("diagnostics (not private: do not share): {} {} read, {} scaled down to the row bound, {} counted as zero\n",
-           release.diagnostics.rows, kind_of(release.model.manifest).rows, release.diagnostics.clipped,
+           release.diagnostics.rows, kind_of(release.model.manifest).rows, release.diagnostics.shortened,
            release.diagnostics.zeroed);
-  for (const std::string& note : release.notes) complain("diagnostics (not private: do not share): {}\n", note);
+  for (const std::string& note : release.notes)
+    complain("diagnostics (not private: do not share): {}\n", with_flags(note));
 }
 
 }  // namespace

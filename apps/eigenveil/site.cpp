@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <iostream>
 
+#include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -25,7 +27,7 @@ struct SiteFlags {
 
 // A line at a time, so that a log of it can be read.
 void say(const std::string& line) {
-  say_lines(line + "\n");
+  say_lines(with_flags(line) + "\n");
   std::fflush(stdout);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "terminal.hpp"
 
 #include <unistd.h>
@@ -6,13 +7,41 @@
 #include <iostream>
 
 #include "eigenveil/base/printable.hpp"
+#include "flags.hpp"
 
 namespace eigenveil::app {
 namespace {
 
-std::string& kept_command() {
-  static std::string command;
+struct KeptCommand {
+  std::string line;
+  bool json = false;  ///< --json is among its words
+};
+KeptCommand& kept_command() {
+  static KeptCommand command;
   return command;
+}
+
+const char* kind_in_words(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage:
+      return "wrong usage";
+    case ErrorCode::kBadInput:
+      return "bad input";
+    case ErrorCode::kBudgetRefused:
+      return "budget refused";
+    case ErrorCode::kInternal:
+      return "internal error";
+  }
+  return "";
+}
+
+/// "40 s left", "3 min left": nothing while it is too early to tell.
+std::string time_left(std::chrono::steady_clock::time_point began, double share) {
+  constexpr double kEarly = 2;
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  if (spent < kEarly || share <= 0.02) return "";
+  const double left = spent / share * (1 - share);
+  return left < 90 ? fmt::format(", {:.0f} s left", left) : fmt::format(", {:.0f} min left", left / 60);
 }
 
 std::string for_shell(const std::string& word) {
@@ -50,11 +79,14 @@ void say_json(const nlohmann::json& object) {
 }
 
 void remember_command(int argc, char** argv) {
-  kept_command().clear();
-  for (int i = 0; i < argc; ++i) kept_command() += (i == 0 ? "" : " ") + for_shell(argv[i]);
+  kept_command() = {};
+  for (int i = 0; i < argc; ++i) {
+    kept_command().line += (i == 0 ? "" : " ") + for_shell(argv[i]);
+    kept_command().json |= std::string_view(argv[i]) == "--json";
+  }
 }
 
-std::string command_with(std::string_view added) { return kept_command() + " " + std::string(added); }
+std::string command_with(std::string_view added) { return kept_command().line + " " + std::string(added); }
 
 std::optional<bool> ask_yes_or_no(std::string_view question) {
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return std::nullopt;
@@ -79,6 +111,7 @@ void Terminal::step(std::string_view name) {
   clear_line();
   step_ = shown(name);
   last_percent_ = -1;
+  step_began_ = std::chrono::steady_clock::now();
   if (quiet_ || name == "done") return;
   if (is_terminal_) {
     fmt::print(stderr, "{} ...", step_);
@@ -95,13 +128,21 @@ void Terminal::progress(double share) {
   if (quiet_ || !is_terminal_ || percent == last_percent_) return;
   last_percent_ = percent;
   const int filled = percent * kWidth / 100;
-  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {:3d}%", step_, "", filled, "", kWidth - filled, percent);
+  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {:3d}%{}", step_, "", filled, "", kWidth - filled, percent,
+             time_left(step_began_, share));
   std::fflush(stderr);
   line_open_ = true;
 }
 
 int fail(const Error& error) {
-  complain("eigenveil: {}\n", error.message);
+  const std::string message = with_flags(error.message);
+  complain("eigenveil: {}\n", message);
+  // What is wrong with a file may quote a row: that is for the operator's eyes, and stdout goes further.
+  const bool quotes_rows = error.code == ErrorCode::kBadInput || error.code == ErrorCode::kInternal;
+  if (kept_command().json)
+    say_json({{"error", quotes_rows ? "what is wrong, and where, is said on stderr, for the operator alone" : message},
+              {"kind", kind_in_words(error.code)},
+              {"exit_code", static_cast<int>(error.code)}});
   return static_cast<int>(error.code);
 }
 

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
@@ -61,9 +63,11 @@ class Terminal final : public Observer {
   bool line_open_ = false;
   int last_percent_ = -1;
   std::string step_;
+  std::chrono::steady_clock::time_point step_began_;
 };
 
-/// Prints "eigenveil: ..." on stderr and returns the exit code of the error.
+/// Prints "eigenveil: ..." on stderr, and under --json an object {"error", "kind", "exit_code"} on stdout; returns the
+/// exit code of the error.
 int fail(const Error& error);
 
 /// Keeps the command line, to show it again with something added.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/transform.hpp"
 
 #include "eigenveil/release/kinds.hpp"
@@ -32,7 +33,7 @@ int run(const TransformFlags& flags) {
   if (const Status stated = check_header(flags, *model, *source); !stated) return fail(stated.error());
   const auto rows = [&] {
     Terminal terminal(flags.quiet);
-    terminal.step(flags.predict ? "predicting classes" : "projecting rows");
+    terminal.step(flags.predict ? "predicting" : "projecting rows");
     const auto shown = [&](double share) { terminal.progress(share); };
     return flags.predict ? predict(*model, flags.data, *source, flags.out, shown)
                          : transform(*model, flags.data, *source, flags.out, shown);
@@ -45,7 +46,7 @@ int run(const TransformFlags& flags) {
               {"model_private", is_private(*model)}});
   else
     tell("Wrote the {0} of {1} rows to {2}.\n{3} describe single rows: they are NOT private. {4}\n",
-         flags.predict ? "predicted classes" : "scores", with_commas(*rows), flags.out,
+         flags.predict ? "predictions" : "scores", with_commas(*rows), flags.out,
          flags.predict ? "Predictions" : "Scores", privacy_in_words(*model));
   return 0;
 }
@@ -62,9 +63,11 @@ Command transform_command(CLI::App& program) {
   app->add_option("DATA", flags->data, "Rows to project, with the columns the model was fitted on")->required();
   app->add_option("--out", flags->out, "Scores to write: .csv or .npy")->required();
   flags->source.add_to(*app);
-  app->add_flag("--predict", flags->predict, kinds_in_words([](const ModelKind& kind) {
-                                               return kind.prediction == Prediction::kClass;
-                                             }) + ": write the predicted class of each row instead, as .csv");
+  app->add_flag("--predict", flags->predict,
+                kinds_in_words([](const ModelKind& kind) { return kind.prediction == Prediction::kClass; }) +
+                    ": write the predicted class of each row instead, as .csv; " +
+                    kinds_in_words([](const ModelKind& kind) { return kind.prediction == Prediction::kNumber; }) +
+                    ": the predicted number, as without it");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
   return {app, [flags] { return run(*flags); }};

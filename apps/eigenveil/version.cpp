@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/ranges.h>
 
 #include "build_info.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "accuracy.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,8 @@
 #include <stdexcept>
 
 #include "eigenveil/data/memory_source.hpp"
+#include "eigenveil/forecast/forecast.hpp"
+#include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
 namespace eigenveil::bench {
@@ -21,7 +24,7 @@ T must(Result<T> result) {
 
 }  // namespace
 
-Drawn draw(const PublicModel& model, int seed, int threads) {
+Drawn draw(const SpectrumModel& model, int seed, int threads) {
   const auto s = static_cast<std::uint64_t>(seed);
   const Eigenbasis basis(model, s);
   MemorySource source(draw_rows(model, basis, model.rows, s));
@@ -31,20 +34,32 @@ Drawn draw(const PublicModel& model, int seed, int threads) {
   return {must(BoundedRows::read(source, ColumnMap::identity(source.columns()), options)), basis.top()};
 }
 
-PcaFit run(const PcaProgram& program, const std::optional<Budget>& budget, const BoundedRows& rows, int seed) {
+PcaFit run(PcaProgram program, const std::optional<Budget>& budget, const BoundedRows& rows, int seed,
+           Calibration calibration) {
   const Budget used = budget.value_or(bench::budget(1, 1e-6));
-  PrivacyPlan noisy = must(plan(program, used));
+  const bool paper = calibration == Calibration::kPaper;
+  if (paper) program = papers::as_printed(program, used.epsilon, used.delta);
+  PrivacyPlan noisy = paper ? papers::plan(program, used) : must(plan(program, used));
   if (!budget)
     for (PrivacyEvent& event : noisy.events) {
       if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = HUGE_VAL;
       if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = HUGE_VAL;
     }
   LocalOracle oracle(rows, reserve_without_ledger(noisy), SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
-  return must(fit(program, used, oracle));
+  return must(fit(program, oracle));
 }
 
-double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed) {
-  return sin_squared(drawn.truth, run(program, budget, drawn.rows, seed).pca.components);
+double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed,
+                Calibration calibration) {
+  return sin_squared(drawn.truth, run(program, budget, drawn.rows, seed, calibration).pca.components);
+}
+
+PcaProgram best_program(const std::vector<PcaProgram>& programs, const Sample& sample, const Budget& budget,
+                        std::size_t rows) {
+  std::vector<Forecast> forecasts;
+  for (const PcaProgram& program : programs)
+    forecasts.push_back(must(forecast(*estimator(program), sample, budget, rows)));
+  return programs[best_of(forecasts)];
 }
 
 std::string number(double value) { return fmt::format("{:.3g}", value); }

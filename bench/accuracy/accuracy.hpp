@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -5,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/planner/forecast.hpp"
+#include "eigenveil/estimators/covariance/covariance.hpp"
+#include "eigenveil/forecast/measure.hpp"
+#include "eigenveil/forecast/spectrum_model.hpp"
 #include "eigenveil/release/line_chart.hpp"
 
 namespace eigenveil::bench {
@@ -22,17 +25,21 @@ struct Drawn {
   BoundedRows rows;
   Matrix truth;
 };
-Drawn draw(const PublicModel& model, int seed, int threads);
+Drawn draw(const SpectrumModel& model, int seed, int threads);
 
-inline Budget budget(double epsilon, double delta, Calibration calibration = Calibration::kTight) {
-  return {*Epsilon::of(epsilon), *Delta::of(delta), Adjacency::kReplaceOne, Accounting::kTight, calibration};
-}
+inline Budget budget(double epsilon, double delta) { return {*Epsilon::of(epsilon), *Delta::of(delta)}; }
 
 /// One fit on rows; without noise if the budget is empty.
-PcaFit run(const PcaProgram& program, const std::optional<Budget>& budget, const BoundedRows& rows, int seed);
+PcaFit run(PcaProgram program, const std::optional<Budget>& budget, const BoundedRows& rows, int seed,
+           Calibration calibration = Calibration::kTight);
 
 /// sin^2 of one fit.
-double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed);
+double error_of(const PcaProgram& program, const std::optional<Budget>& budget, const Drawn& drawn, int seed,
+                Calibration calibration = Calibration::kTight);
+
+/// The program that is forecast to be the best of these.
+PcaProgram best_program(const std::vector<PcaProgram>& programs, const Sample& sample, const Budget& budget,
+                        std::size_t rows);
 
 /// A table in Markdown, printed as it grows and written with the charts at the end.
 class Table {
@@ -59,5 +66,6 @@ void coherence(const Setting& setting);
 void spiked(const Setting& setting);
 void real_data(const Setting& setting);
 void two_views(const Setting& setting);
+void regress(const Setting& setting);
 
 }  // namespace eigenveil::bench

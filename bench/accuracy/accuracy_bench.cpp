@@ -1,5 +1,6 @@
-// How accurate the PCA methods and contrastive heads are, beside their papers' own calibration and the rates that their
-// theorems give.
+// SPDX-License-Identifier: Apache-2.0
+// How accurate the PCA methods, contrastive heads and regression are, beside their papers' own calibration and the
+// rates that their theorems give.
 //   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N]
 #include <fmt/format.h>
 
@@ -11,8 +12,8 @@
 int main(int argc, char** argv) {
   using namespace eigenveil::bench;
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
-      {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},      {"coherence", coherence},
-      {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}};
+      {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},       {"coherence", coherence},
+      {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}, {"regress", regress}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -25,9 +26,10 @@ int main(int argc, char** argv) {
   }
   for (const std::string& name : wanted)
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
-      fmt::print(stderr,
-                 "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real and two_views\n",
-                 name);
+      fmt::print(
+          stderr,
+          "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views and regress\n",
+          name);
       return 2;
     }
   try {

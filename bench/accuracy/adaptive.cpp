@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first table of the design: Gaussian rows of trace 1 whose top eigenvalue is `gap` times the others.
 #include <fmt/format.h>
 
@@ -40,23 +41,23 @@ void adaptive(const Setting& setting) {
   std::map<std::string, ChartLine> lines;
   for (std::size_t index = 0; index < cases.size(); ++index) {
     const Case& c = cases[index];
-    const PublicModel model{c.n, gap_spectrum(c.d, 1, c.gap), 1.2, 1};
+    const SpectrumModel model{c.n, gap_spectrum(c.d, 1, c.gap), 1.2, 1};
     const PcaOptions options{.components = 1};
     const auto tight = budget(1, 1e-6);
-    const auto paper = budget(1, 1e-6, Calibration::kPaper);
     const std::vector<std::size_t> rounds = {4, 6, 8, 12, 16, 24};
     std::map<std::string, double> mean;
     std::vector<double> by_rounds(rounds.size());
     for (int seed = 0; seed < setting.seeds; ++seed) {
       const Drawn drawn = draw(model, seed, setting.threads);
-      const auto add = [&](const std::string& name, const PcaProgram& program, const std::optional<Budget>& spent) {
-        mean[name] += error_of(program, spent, drawn, seed) / setting.seeds;
+      const auto add = [&](const std::string& name, const PcaProgram& program, const std::optional<Budget>& spent,
+                           Calibration calibration = Calibration::kTight) {
+        mean[name] += error_of(program, spent, drawn, seed, calibration) / setting.seeds;
       };
       add("non-private", {PcaMethod::kGram, options}, {});
       add("gram", {PcaMethod::kGram, options}, tight);
-      add("gram, paper", {PcaMethod::kGram, options}, paper);
+      add("gram, paper", {PcaMethod::kGram, options}, tight, Calibration::kPaper);
       add("power", {PcaMethod::kPower, options, {.rounds = 4}}, tight);
-      add("adaptive, paper", {PcaMethod::kAdaptivePower, options, {.rounds = 8}}, paper);
+      add("adaptive, paper", {PcaMethod::kAdaptivePower, options, {.rounds = 8}}, tight, Calibration::kPaper);
       for (std::size_t t = 0; t < rounds.size(); ++t)
         by_rounds[t] +=
             error_of({PcaMethod::kAdaptivePower, options, {.rounds = rounds[t]}}, tight, drawn, seed) / setting.seeds;

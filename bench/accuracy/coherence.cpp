@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // 001's claim: on rows of low coherence adaptive-power gains on gram as the columns grow; where few heavy rows make the
-// top component gram wins. Does the planner know?
+// top component gram wins. Does a forecast know?
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@ struct Means {
   double adaptive = 0;
 };
 
-Means measure(const PublicModel& model, double epsilon, std::size_t rounds, const Setting& setting) {
+Means measure(const SpectrumModel& model, double epsilon, std::size_t rounds, const Setting& setting) {
   Means means;
   const PcaOptions options{.components = 1};
   for (int seed = 0; seed < setting.seeds; ++seed) {
@@ -27,11 +28,9 @@ Means measure(const PublicModel& model, double epsilon, std::size_t rounds, cons
   return means;
 }
 
-std::string chosen(const PublicModel& model, double epsilon, const Setting& setting) {
-  const auto sample = Sample::draw(model, setting.threads, 1);
-  const auto choice = choose(*sample, candidates({.components = 1}, static_cast<std::size_t>(model.spectrum.size())),
-                             budget(epsilon, 1e-6), model.rows);
-  return describe(choice->best.program);
+std::string chosen(const SpectrumModel& model, double epsilon, const Setting& setting) {
+  const auto programs = candidates({.components = 1}, static_cast<std::size_t>(model.spectrum.size()));
+  return describe(best_program(programs, *draw_sample(model, setting.threads, 1), budget(epsilon, 1e-6), model.rows));
 }
 
 }  // namespace
@@ -42,12 +41,12 @@ void coherence(const Setting& setting) {
       fmt::format("adaptive-power against gram, mean sin^2 over {} seeds: low coherence (sigma_1^2 = 10 n / (d + "
                   "9), gap 10) as d grows; and few heavy rows",
                   setting.seeds),
-      {"rows", "n, d, epsilon", "gram", "adaptive-power", "adaptive / gram", "planner's choice"});
+      {"rows", "n, d, epsilon", "gram", "adaptive-power", "adaptive / gram", "best forecast"});
   ChartLine ratio{"adaptive / gram", {}};
   constexpr std::size_t kRows = 40000;
   constexpr std::size_t kRounds = 5;
   for (const std::size_t d : {100, 200, 500, 1000}) {
-    const PublicModel model{kRows, gap_spectrum(d, 1, 10), 1.3, 1};
+    const SpectrumModel model{kRows, gap_spectrum(d, 1, 10), 1.3, 1};
     const Means means = measure(model, 1, kRounds, setting);
     ratio.points.emplace_back(d, means.adaptive / means.gram);
     table.add({"low coherence", fmt::format("{}, {}, 1", kRows, d), number(means.gram), number(means.adaptive),
@@ -55,8 +54,8 @@ void coherence(const Setting& setting) {
   }
   // One row in two hundred carries the top component and is as long as the bound; all others are short.
   for (const std::size_t d : {100, 200}) {
-    PublicModel model{kRows, Vector::Constant(static_cast<Eigen::Index>(d), 1e-4 / static_cast<double>(d)), 1, 1,
-                      0.005};
+    SpectrumModel model{kRows, Vector::Constant(static_cast<Eigen::Index>(d), 1e-4 / static_cast<double>(d)), 1, 1,
+                        0.005};
     model.spectrum[0] = 0.005 * 0.25;
     const Means means = measure(model, 4, kRounds, setting);
     table.add({"few heavy rows", fmt::format("{}, {}, 4", kRows, d), number(means.gram), number(means.adaptive),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real data: how much of the variance that the best k components capture do the private ones capture?
 #include <fmt/format.h>
 
@@ -72,7 +73,7 @@ Moments moments_of(const BoundedRows& rows, std::size_t k) {
   PrivacyPlan silent = *plan(whole, budget(1, 1e-6));
   for (PrivacyEvent& event : silent.events) event.mechanism = GaussianEvent{0x1p55};
   LocalOracle oracle(rows, reserve_without_ledger(silent), SecureRandom::insecure(1));
-  const auto exact = fit(whole, budget(1, 1e-6), oracle);
+  const auto exact = fit(whole, oracle);
   return {exact->dense(), exact->pca.eigenvalues.head(static_cast<Eigen::Index>(k)).sum()};
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the error falls with n and with epsilon where the privacy term dominates: sin^2 goes as (epsilon n)^-2 in all
 // three papers, so the slope of its logarithm is -2.
 #include <fmt/format.h>
@@ -12,14 +13,14 @@ namespace {
 struct Line {
   std::string name;
   PcaProgram program;
-  PublicModel model;  // rows are replaced
-  double epsilon;     // at which n is varied
-  std::size_t rows;   // at which epsilon is varied
+  SpectrumModel model;  // rows are replaced
+  double epsilon;       // at which n is varied
+  std::size_t rows;     // at which epsilon is varied
 };
 
 // What noise adds: error with noise less error without, on the same rows.
 double excess(const Line& line, std::size_t rows, double epsilon, const Setting& setting) {
-  PublicModel model = line.model;
+  SpectrumModel model = line.model;
   model.rows = rows;
   double sum = 0;
   for (int seed = 0; seed < setting.seeds; ++seed) {
@@ -35,9 +36,9 @@ std::vector<Line> lines() {
   spikes.head(3) << 40, 39, 38;  // no gap between the components is needed
   Vector sparse = Vector::Ones(200);
   sparse[0] = 31;
-  const PublicModel low{0, gap_spectrum(100, 1, 10), 1.5, 1};
-  const PublicModel spiked{0, spikes, 1.3 * std::sqrt(spikes.sum()), 3};
-  const PublicModel few{0, sparse, 1.3 * std::sqrt(sparse.sum()), 1, 1, 10};
+  const SpectrumModel low{0, gap_spectrum(100, 1, 10), 1.5, 1};
+  const SpectrumModel spiked{0, spikes, 1.3 * std::sqrt(spikes.sum()), 3};
+  const SpectrumModel few{0, sparse, 1.3 * std::sqrt(sparse.sum()), 1, 1, 10};
   PcaProgram spiked_program{PcaMethod::kSpiked, {.components = 3}};
   spiked_program.spiked.rank = 3;
   return {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The second table of the design: covariance lambda Q Q^T + I, Q on 10 columns, twice as many loadings kept.
 #include <fmt/format.h>
 
@@ -42,7 +43,7 @@ void sparse(const Setting& setting) {
     Vector spectrum = Vector::Ones(static_cast<Eigen::Index>(c.d));
     spectrum.head(static_cast<Eigen::Index>(c.k)).array() += c.lambda;
     // A public bound: 1.1 times the length of a typical row.
-    const PublicModel model{c.n, spectrum, 1.1 * std::sqrt(spectrum.sum()), c.k, 1, kSupport};
+    const SpectrumModel model{c.n, spectrum, 1.1 * std::sqrt(spectrum.sum()), c.k, 1, kSupport};
     const PcaOptions dense{.components = c.k};
     const PcaOptions truncated{.components = c.k, .sparsity = 2 * kSupport};
     const auto tight = budget(1, 1e-6);
@@ -51,14 +52,14 @@ void sparse(const Setting& setting) {
     std::vector<double> by_rounds(rounds.size());
     for (int seed = 0; seed < setting.seeds; ++seed) {
       const Drawn drawn = draw(model, seed, setting.threads);
-      const auto add = [&](const std::string& name, const PcaProgram& program, const std::optional<Budget>& spent) {
-        mean[name] += error_of(program, spent, drawn, seed) / setting.seeds;
+      const auto add = [&](const std::string& name, const PcaProgram& program, const std::optional<Budget>& spent,
+                           Calibration calibration = Calibration::kTight) {
+        mean[name] += error_of(program, spent, drawn, seed, calibration) / setting.seeds;
       };
       add("non-private", {PcaMethod::kGram, truncated}, {});
       add("gram", {PcaMethod::kGram, dense}, tight);
       add("gram + truncation", {PcaMethod::kGram, truncated}, tight);
-      add("sparse-power, paper", {PcaMethod::kSparsePower, truncated, {.rounds = 6}},
-          budget(1, 1e-6, Calibration::kPaper));
+      add("sparse-power, paper", {PcaMethod::kSparsePower, truncated, {.rounds = 6}}, tight, Calibration::kPaper);
       for (std::size_t t = 0; t < rounds.size(); ++t)
         by_rounds[t] +=
             error_of({PcaMethod::kSparsePower, truncated, {.rounds = rounds[t]}}, tight, drawn, seed) / setting.seeds;

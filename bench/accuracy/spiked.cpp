@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The spiked model (002): error of the covariance in three norms against the paper's rate; strict against model.
 #include <fmt/format.h>
 
@@ -5,6 +6,7 @@
 #include <cmath>
 
 #include "accuracy.hpp"
+#include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 
 namespace eigenveil::bench {
@@ -25,18 +27,20 @@ Norms norms_of(const Matrix& difference) {
   return {values.maxCoeff(), values.norm(), values.sum()};
 }
 
-Norms mean_error(const SpikedOptions& options, Calibration calibration, const PublicModel& model,
+Norms mean_error(const SpikedOptions& options, Calibration calibration, const SpectrumModel& model,
                  const Setting& setting) {
   Norms mean;
   const CovarianceProgram program{PcaMethod::kSpiked, {}, options};
-  const Budget spent = budget(kEpsilon, kDelta, calibration);
+  const Budget spent = budget(kEpsilon, kDelta);
   for (int seed = 0; seed < setting.seeds; ++seed) {
     const auto s = static_cast<std::uint64_t>(seed);
     const Drawn drawn = draw(model, seed, setting.threads);
-    const auto planned = plan(program, spent);
+    const auto planned = calibration == Calibration::kPaper
+                             ? Result<PrivacyPlan>(papers::plan(pca_program(program), spent))
+                             : plan(program, spent);
     if (!planned) throw std::runtime_error(planned.error().message);
     LocalOracle oracle(drawn.rows, reserve_without_ledger(*planned), SecureRandom::insecure(s));
-    const auto done = fit(program, spent, oracle);
+    const auto done = fit(program, oracle);
     if (!done) throw std::runtime_error(done.error().message);
     const Norms one = norms_of(done->dense() - Eigenbasis(model, s).covariance(model.spectrum));
     mean.spectral += one.spectral / setting.seeds;
@@ -46,8 +50,8 @@ Norms mean_error(const SpikedOptions& options, Calibration calibration, const Pu
   return mean;
 }
 
-// Where U comes from, by the planner's forecast.
-SpikedOptions strict_options(const PublicModel& model, std::size_t r, const Setting& setting) {
+// Where U comes from, by the forecast.
+SpikedOptions strict_options(const SpectrumModel& model, std::size_t r, const Setting& setting) {
   std::vector<PcaProgram> programs;
   for (const std::size_t rounds : {0, 4, 8}) {
     PcaProgram program{PcaMethod::kSpiked, {.components = r}};
@@ -58,8 +62,8 @@ SpikedOptions strict_options(const PublicModel& model, std::size_t r, const Sett
     }
     programs.push_back(program);
   }
-  const auto sample = Sample::draw(model, setting.threads, 1000);
-  return choose(*sample, programs, budget(kEpsilon, kDelta), model.rows)->best.program.spiked;
+  const auto sample = draw_sample(model, setting.threads, 1000);
+  return best_program(programs, *sample, budget(kEpsilon, kDelta), model.rows).spiked;
 }
 
 }  // namespace
@@ -85,7 +89,7 @@ void spiked(const Setting& all) {
     for (const std::size_t r : {1, 3, 10}) {
       Vector spectrum = Vector::Ones(static_cast<Eigen::Index>(p));
       spectrum.head(static_cast<Eigen::Index>(r)).array() += lambda;
-      const PublicModel model{n, spectrum, 1.2 * std::sqrt(spectrum.sum()), r};
+      const SpectrumModel model{n, spectrum, 1.2 * std::sqrt(spectrum.sum()), r};
       const SpikedOptions strict = strict_options(model, r, setting);
       SpikedOptions based;
       based.rank = r;

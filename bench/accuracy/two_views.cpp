@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contrastive heads in the spiked two-view model of paper 003 (its eq. 5.2): x = U_1 z + xi, y = U_2 z + xi', against
 // n, epsilon and r. The error is the paper's: max over the views of min_A ||A G - G*||_F. Its theorem 5.1 has a cost of
 // privacy and a statistical error that both fall as n^(-1/2).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast numeric CSV becomes doubles, on one core, the file being in the page cache.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a federation costs: error against the number of sites, and time and memory of a round over loopback.
 // Usage: bench_federation [error] [throughput] [round] [--seeds N] [--out FOLDER]; no names: the first two. `round` is
 // the part of `throughput` with four sites.
@@ -103,7 +104,7 @@ void error(const Setting& setting) {
         const PcaProgram& program = few ? sparse : gram;
         const PrivacyPlan planned = must(plan(program, spent));
         const auto add = [&](const std::string& name, Oracle& oracle) {
-          const Matrix V = must(fit(program, spent, oracle)).pca.components;
+          const Matrix V = must(fit(program, oracle)).pca.components;
           mean[name] += test::sin_squared(truth, V) / setting.seeds;
         };
         const std::string method = few ? "sparse " : "gram ";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact Gram matrix of 200,000 x 500 rows on two threads, beside OpenBLAS's dsyrk on plain doubles with two
 // threads. Reports GFLOP/s (n d^2 operations). tests/rows/kernels_test.cpp checks the sums.
 #include <benchmark/benchmark.h>

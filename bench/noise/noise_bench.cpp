@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws of discrete noise on one core, and the accountant on a thousand subsampled steps.
 #include <benchmark/benchmark.h>
 

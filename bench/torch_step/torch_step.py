@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a private training step costs through `eigenveil clip train` and in Python's torch: the same module, batch rate,
 clipping, noise on every gradient and Adam, turn by turn in one run. Our noise is exact (discrete Gaussian from a secure stream),
 Python's is not; what ours costs is measured with a module that does nothing else. Usage: torch_step.py PROGRAM [ROUNDS]"""

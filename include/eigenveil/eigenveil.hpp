@@ -12,4 +12,5 @@
 #include "eigenveil/front/fda.hpp"
 #include "eigenveil/front/gep.hpp"
 #include "eigenveil/front/pca.hpp"
+#include "eigenveil/front/regress.hpp"
 #include "eigenveil/front/sir.hpp"

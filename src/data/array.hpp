@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -5,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "eigenveil/data/source.hpp"
+#include "eigenveil/data/table.hpp"
 #include "element.hpp"
 #include "stream.hpp"
 
@@ -34,10 +35,10 @@ class ArrayReader {
   virtual std::size_t rows_at_once(std::size_t most) const { return most; }
 };
 
-/// rows x the product of the other dimensions. Refuses arrays without columns, more columns than we can name, and sizes
-/// that overflow.
+/// rows x the product of the other dimensions. Refuses arrays without columns (unless `no_columns`), more columns than
+/// we can name, and sizes that overflow.
 Result<ArrayShape> array_shape(const std::string& name, const std::vector<std::uint64_t>& dimensions,
-                               std::size_t element_size);
+                               std::size_t element_size, bool no_columns = false);
 
 /// The size of the file must be what the header announces.
 Status expect_size(const std::string& name, std::uint64_t header, const ArrayShape& shape, std::size_t element_size,
@@ -52,8 +53,7 @@ using FetchBytes = std::function<Status(std::uint64_t offset, char* to, std::siz
 /// Column after column (Fortran order): every batch gathers a stripe of each column.
 std::unique_ptr<ArrayReader> column_order_reader(FetchBytes fetch, const ArrayShape& shape, const ElementType& type);
 
-/// A source over an array: chooses columns, maps categories.
-Result<std::unique_ptr<RowSource>> array_source(const std::string& name, const ArrayShape& shape,
-                                                std::unique_ptr<ArrayReader> reader, const SourceOptions& options);
+/// A table over an array.
+Table array_table(const std::string& name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader);
 
 }  // namespace eigenveil::data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,10 +82,11 @@ class ColumnOrderReader final : public ArrayReader {
 }  // namespace
 
 Result<ArrayShape> array_shape(const std::string& name, const std::vector<std::uint64_t>& dimensions,
-                               std::size_t element_size) {
+                               std::size_t element_size, bool no_columns) {
   ArrayShape shape{dimensions[0], 1};
   for (std::size_t i = 1; i < dimensions.size(); ++i) {
-    if (dimensions[i] == 0) return bad_input(fmt::format("{}: has 0 columns; there is nothing to learn from", name));
+    if (dimensions[i] == 0 && !no_columns)
+      return bad_input(fmt::format("{}: has 0 columns; there is nothing to learn from", name));
     if (__builtin_mul_overflow(shape.columns, dimensions[i], &shape.columns)) shape.columns = SIZE_MAX;
     if (shape.columns > kMostColumns)
       return bad_input(
@@ -93,7 +95,8 @@ Result<ArrayShape> array_shape(const std::string& name, const std::vector<std::u
                       name, kMostColumns));
   }
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
-  if (shape.rows > kMostBytes / (shape.columns * std::max<std::size_t>(element_size, sizeof(double))))
+  if (shape.rows >
+      kMostBytes / (std::max<std::size_t>(1, shape.columns) * std::max<std::size_t>(element_size, sizeof(double))))
     return bad_input(
         fmt::format("{}: announces {} rows of {} columns, more than any file can hold; is the header damaged?", name,
                     shape.rows, shape.columns));

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
 
 #include "array.hpp"
-#include "selection.hpp"
+#include "unread_rows.hpp"
 
 namespace eigenveil::data {
 namespace {
@@ -72,13 +73,12 @@ class ArraySource final : public RowSource {
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> array_source(const std::string& name, const ArrayShape& shape,
-                                                std::unique_ptr<ArrayReader> reader, const SourceOptions& options) {
-  const FileColumns numbered{shape.columns, {}};
-  Result<Selection> selection = select_columns(name, numbered, options);
-  if (!selection.ok()) return selection.error();
-  return std::unique_ptr<RowSource>(
-      std::make_unique<ArraySource>(name, shape, std::move(reader), std::move(*selection), options.bad_rows));
+Table array_table(const std::string& name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader) {
+  return table_of(name, {shape.columns, {}},
+                  [name, shape, reader = std::move(reader)](Selection selection, const SourceOptions& options) mutable {
+                    return Result<std::unique_ptr<RowSource>>(std::make_unique<ArraySource>(
+                        name, shape, std::move(reader), std::move(selection), options.bad_rows));
+                  });
 }
 
 }  // namespace eigenveil::data

@@ -10,9 +10,11 @@ namespace eigenveil::data {
 /// Some columns of another source, in another order, with categories as their index in the public list.
 class ChosenSource final : public RowSource {
  public:
-  ChosenSource(std::unique_ptr<RowSource> source, Selection selection, BadRows bad_rows, std::string name)
+  /// `width`: how many columns the selection was made of. What the source says of them later is another matter.
+  ChosenSource(std::unique_ptr<RowSource> source, std::size_t width, Selection selection, BadRows bad_rows,
+               std::string name)
       : source_(std::move(source)),
-        width_(source_->columns().size()),
+        width_(width),
         selection_(std::move(selection)),
         bad_rows_(bad_rows),
         name_(std::move(name)) {}
@@ -26,7 +28,7 @@ class ChosenSource final : public RowSource {
 
  private:
   std::unique_ptr<RowSource> source_;
-  std::size_t width_;  // as it was when columns were chosen
+  std::size_t width_;
   Selection selection_;
   BadRows bad_rows_;
   std::string name_;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/column_map.hpp"
 
 #include <fmt/format.h>
@@ -104,9 +105,17 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
   return map;
 }
 
+ColumnMap ColumnMap::with_response(double weight, double constant) const {
+  ColumnMap map = *this;
+  map.scale_[map.scale_.size() - 1] *= weight;
+  map.names_.emplace_back("(constant)");
+  map.constant_ = constant;
+  return map;
+}
+
 double ColumnMap::largest_norm() const {
   // (clamp(x) - offset) * scale is monotone in x, rounding included: its largest magnitude lies at a bound.
-  double sum = 0;
+  double sum = square(constant_);
   const auto at = [this](std::size_t i, double x) {
     const auto index = static_cast<Eigen::Index>(i);
     return square((x - offset_[index]) * scale_[index]);
@@ -151,6 +160,7 @@ void ColumnMap::apply(const double* raw, double* features) const {
       features[i] = (clamped - offset[i]) * scale[i];
     }
   }
+  if (constant_ > 0) features[names_.size() - 1] = constant_;
 }
 
 }  // namespace eigenveil

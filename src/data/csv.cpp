@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fast_float/fast_float.h>
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include "csv_text.hpp"
 #include "format.hpp"
 #include "text.hpp"
+#include "unread_rows.hpp"
 
 namespace eigenveil::data {
 namespace {
@@ -125,10 +127,10 @@ class CsvSource final : public RowSource {
     const bool headless = !csv_->has_header() && csv_->rows_done() == 0;
     const bool other = plan_.size() == 1 && text.find_first_of(",;\t|") != std::string_view::npos;
     return bad_input(fmt::format(
-        "{}: {} is not a number; correct it, list the column as categorical in a schema, or let --missing "
+        "{}: {} is not a number; correct it, list the column as categorical in a schema, or let `missing` "
         "zero-row count such rows as zero{}{}",
-        csv_->place(column), in_quotes(text), headless ? "; if row 1 holds the column names, say --header yes" : "",
-        other ? "; if the fields are separated by something else, say --delimiter" : ""));
+        csv_->place(column), in_quotes(text), headless ? "; if row 1 holds the column names, say `header` yes" : "",
+        other ? "; if the fields are separated by something else, say `delimiter`" : ""));
   }
 
   std::unique_ptr<CsvText> csv_;
@@ -162,14 +164,15 @@ Result<std::unique_ptr<CsvText>> open_lines(const Recognised& from, const Source
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> open_csv(const Recognised& from, const SourceOptions& options) {
+Result<Table> open_csv(const Recognised& from, const SourceOptions& options) {
   const bool cut = options.share.count > 1 && options.share.cut_text && !from.gzip;
-  Result<std::unique_ptr<CsvText>> csv = cut ? open_lines(from, options) : CsvText::open(from.stream(), options);
-  if (!csv.ok()) return csv.error();
-  Result<Selection> selection = select_columns(from.file->path(), (*csv)->columns(), options);
-  if (!selection.ok()) return selection.error();
-  return std::unique_ptr<RowSource>(
-      std::make_unique<CsvSource>(std::move(*csv), std::move(*selection), options.bad_rows));
+  auto csv = EIGENVEIL_TRY(cut ? open_lines(from, options) : CsvText::open(from.stream(), options));
+  FileColumns columns = csv->columns();
+  return table_of(from.file->path(), std::move(columns),
+                  [csv = std::move(csv)](Selection selection, const SourceOptions& options) mutable {
+                    return Result<std::unique_ptr<RowSource>>(
+                        std::make_unique<CsvSource>(std::move(csv), std::move(selection), options.bad_rows));
+                  });
 }
 
 }  // namespace eigenveil::data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "csv_text.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ Result<std::unique_ptr<CsvText>> CsvText::open(std::unique_ptr<ByteStream> strea
     case HeaderRule::kUnstated:
       return usage_error(
           fmt::format("{}: is its first line a line of column names? Nobody has stated it, and it is not guessed: give "
-                      "--header yes or --header no, or a schema whose names are those of the first line",
+                      "`header` yes or `header` no, or a schema whose names are those of the first line",
                       csv->path()));
     case HeaderRule::kYes:
       EIGENVEIL_TRY(csv->read_names());
@@ -125,7 +126,8 @@ Status CsvText::count_fields(const SourceOptions& options) {
   columns_.count = options.fields;
   if (options.fields > 0) return {};
   const auto unstated = [&](const char* why) {
-    return usage_error(fmt::format("{}: {}, so its number of columns must be stated: --fields N", path(), why));
+    return usage_error(fmt::format(
+        "{}: {}, so its number of columns must be stated: `fields` N (of pairs: `x_fields`, `y_fields`)", path(), why));
   };
   if (options.bad_rows == BadRows::kMissing) return unstated("has no header and may have lines that cannot be read");
   const Result<bool> any = find_row();
@@ -212,7 +214,7 @@ std::string CsvText::place(std::size_t column) const {
 Error CsvText::ragged(std::size_t fields) const {
   if (is_blank())
     return bad_input(fmt::format(
-        "{} is blank, and every line is a row; delete the line, or let --missing zero-row count it as a row "
+        "{} is blank, and every line is a row; delete the line, or let `missing` zero-row count it as a row "
         "without values",
         place()));
   return bad_input(fmt::format("{} has {} fields, but {} {}; every row must have the same number of fields", place(),

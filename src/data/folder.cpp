@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <utility>
 
 #include "format.hpp"
+#include "unread_rows.hpp"
 
 namespace eigenveil::data {
 namespace {
@@ -15,8 +17,9 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
   for (std::filesystem::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with('.') || name.starts_with('_')) continue;  // what tools leave there: .crc, _SUCCESS
-    if (at->is_directory(failure))
-      return bad_input(fmt::format("{}: has a folder '{}' in it; a folder of part files has files only", folder, name));
+    if (!at->is_regular_file(failure))
+      return bad_input(fmt::format(
+          "{}: has '{}' in it, which is no regular file; a folder of part files has files only", folder, name));
     files.push_back(at->path().string());
   }
   if (failure) return bad_input(fmt::format("{}: this folder cannot be read: {}", folder, failure.message()));
@@ -29,9 +32,14 @@ Result<std::vector<std::string>> files_in(const std::string& folder) {
 /// Part files one after the other.
 class FolderSource final : public RowSource {
  public:
+  /// `first`: the model, if it is among the files.
   FolderSource(std::vector<std::string> files, std::string model, SourceOptions options,
-               std::vector<std::string> columns)
-      : files_(std::move(files)), model_(std::move(model)), options_(std::move(options)), names_(std::move(columns)) {}
+               std::vector<std::string> columns, std::unique_ptr<RowSource> first)
+      : files_(std::move(files)),
+        model_(std::move(model)),
+        options_(std::move(options)),
+        names_(std::move(columns)),
+        current_(std::move(first)) {}
 
   const std::vector<std::string>& columns() const override { return names_; }
   std::optional<std::size_t> rows_announced() const override { return std::nullopt; }
@@ -86,20 +94,29 @@ Result<std::optional<std::string>> first_part(const std::string& folder) {
   return std::optional(files->front());
 }
 
-Result<std::unique_ptr<RowSource>> open_folder(const std::string& path, const SourceOptions& options) {
-  auto images = image_files_in(path);
-  if (!images.ok()) return images.error();
-  if (!images->empty()) return open_images(path, *std::move(images), options);
-  const auto files = files_in(path);
-  if (!files.ok()) return files.error();
+Result<Table> open_folder(const std::string& path, const SourceOptions& options) {
+  auto images = EIGENVEIL_TRY(image_files_in(path));
+  if (!images.empty()) return shared(EIGENVEIL_TRY(open_images(path, std::move(images), options)), options.share);
+  const auto files = EIGENVEIL_TRY(files_in(path));
   SourceOptions whole = options;
   whole.share = {};
-  const auto first = open_source(files->front(), whole);
-  if (!first.ok()) return first.error();
+  auto first = EIGENVEIL_TRY(Table::open(files.front(), whole));
   std::vector<std::string> own;
-  for (std::size_t i = options.share.index; i < files->size(); i += options.share.count) own.push_back((*files)[i]);
-  return std::unique_ptr<RowSource>(
-      std::make_unique<FolderSource>(std::move(own), files->front(), std::move(whole), (*first)->columns()));
+  for (std::size_t i = options.share.index; i < files.size(); i += options.share.count) own.push_back(files[i]);
+  const std::string name = first.name();
+  FileColumns columns = first.columns();
+  return table_of(
+      name, std::move(columns),
+      [first = std::move(first), own = std::move(own), model = files.front(), whole](
+          const Selection& selection, const SourceOptions& chosen) mutable -> Result<std::unique_ptr<RowSource>> {
+        whole.columns = chosen.columns;
+        whole.categories = chosen.categories;
+        whole.bad_rows = chosen.bad_rows;
+        std::unique_ptr<RowSource> rows;
+        if (!own.empty() && own.front() == model) rows = EIGENVEIL_TRY(first.take(whole));
+        return Result<std::unique_ptr<RowSource>>(std::make_unique<FolderSource>(
+            std::move(own), std::move(model), std::move(whole), selection.names, std::move(rows)));
+      });
 }
 
 }  // namespace eigenveil::data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "format.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "image_file.hpp"
+#include "npy.hpp"
 
 namespace eigenveil::data {
 namespace {
@@ -16,7 +18,6 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::string_view kGzipMagic = "\x1f\x8b"sv;
-constexpr std::string_view kNpyMagic = "\x93NUMPY"sv;
 constexpr std::string_view kHdf5Magic = "\x89HDF\r\n\x1a\n"sv;
 constexpr std::uint64_t kMatlabUserBlock = 512;  // MATLAB v7.3 puts HDF5 behind its own header
 
@@ -95,7 +96,7 @@ Result<Recognised> recognise_packed(Recognised found) {
 }  // namespace
 
 Result<Recognised> recognise(const std::string& path) {
-  Result<FilePtr> file = File::open(path);
+  Result<FilePtr> file = File::open(path, File::Pipes::kRead);
   if (!file.ok()) return file.error();
   Recognised found{*file, Format::kCsv, false};
   const Result<std::string> head = head_of(*found.stream());
@@ -124,14 +125,23 @@ namespace {
 
 using data::Format;
 
-Result<std::unique_ptr<RowSource>> open_recognised(const data::Recognised& found, const SourceOptions& options) {
+Result<Table> open_recognised(const data::Recognised& found, const SourceOptions& options) {
+  const bool by_offset = found.format == Format::kNpz || found.format == Format::kHdf5;
+  if (by_offset && found.file->is_pipe())
+    return bad_input(
+        fmt::format("{}: is a pipe, but NPZ and HDF5 are not read from their beginning to their end: copy it "
+                    "to a file, or send CSV, NPY or IDX",
+                    found.file->path()));
+  if (!options.member.empty() && !by_offset)
+    return usage_error(fmt::format("{}: holds a single table; a member ('{}') can be chosen in NPZ and HDF5 files only",
+                                   found.file->path(), options.member));
   switch (found.format) {
     case Format::kNpy:
-      return data::open_npy(found, options);
+      return data::open_npy(found);
     case Format::kNpz:
       return data::open_npz(found, options);
     case Format::kIdx:
-      return data::open_idx(found, options);
+      return data::open_idx(found);
     case Format::kHdf5:
       return data::open_hdf5(found, options);
     case Format::kCsv:
@@ -148,7 +158,7 @@ bool is_folder(const std::string& path) {
 }  // namespace
 
 Result<std::optional<std::string>> unstated_first_line(const std::string& path, const SourceOptions& options) {
-  if (options.header != HeaderRule::kUnstated) return std::optional<std::string>();
+  if (options.header != HeaderRule::kUnstated || is_pipe(path)) return std::optional<std::string>();
   std::string file = path;
   if (is_folder(path)) {
     const auto first = data::first_part(path);
@@ -172,17 +182,19 @@ bool is_plain_text(const std::string& path) {
   return found.ok() && found->format == Format::kCsv && !found->gzip;
 }
 
-Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options) {
+Result<Table> Table::open(const std::string& path, const SourceOptions& options) {
   if (is_folder(path)) return data::open_folder(path, options);
-  const Result<data::Recognised> found = data::recognise(path);
-  if (!found.ok()) return found.error();
-  if (!options.member.empty() && found->format != Format::kNpz && found->format != Format::kHdf5)
-    return usage_error(fmt::format("{}: holds a single table; a member ('{}') can be chosen in NPZ and HDF5 files only",
-                                   path, options.member));
-  auto source = open_recognised(*found, options);
-  const bool cut = options.share.cut_text && found->format == Format::kCsv && !found->gzip;
-  if (!source.ok() || options.share.count == 1 || cut) return source;
-  return data::share_of(*std::move(source), options.share);
+  const auto found = EIGENVEIL_TRY(data::recognise(path));
+  if (found.file->is_pipe() && options.share.count > 1)
+    return usage_error(fmt::format("{}: is a pipe, which one process reads alone: copy it to a file", path));
+  auto table = EIGENVEIL_TRY(open_recognised(found, options));
+  const bool cut = options.share.cut_text && found.format == Format::kCsv && !found.gzip;
+  return cut ? std::move(table) : data::shared(std::move(table), options.share);
+}
+
+bool is_pipe(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_fifo(path, ignored);
 }
 
 }  // namespace eigenveil

@@ -12,10 +12,10 @@ data::FileColumns as_of_file(const std::vector<std::string>& names) { return {na
 
 // A header, a delimiter and the like are facts about a file.
 Status check_options(const SourceOptions& options, const std::string& name) {
-  const char* stated = options.header != HeaderRule::kUnstated ? "--header"
-                       : options.delimiter != '\0'             ? "--delimiter"
-                       : options.fields != 0                   ? "--fields"
-                       : !options.member.empty()               ? "--member"
+  const char* stated = options.header != HeaderRule::kUnstated ? "`header`"
+                       : options.delimiter != '\0'             ? "`delimiter`"
+                       : options.fields != 0                   ? "`fields`"
+                       : !options.member.empty()               ? "`member`"
                                                                : nullptr;
   if (stated == nullptr) return {};
   return usage_error(fmt::format("{} describes a file, but these are {}: leave it out", stated, name));
@@ -37,8 +37,8 @@ Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options)
   if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
   if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
   auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
-  return std::unique_ptr<RowSource>(
-      std::make_unique<data::ChosenSource>(std::move(source_), std::move(selection), options.bad_rows, name_));
+  return std::unique_ptr<RowSource>(std::make_unique<data::ChosenSource>(
+      std::move(source_), columns_.size(), std::move(selection), options.bad_rows, name_));
 }
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <hdf5.h>
 
@@ -238,7 +239,7 @@ Status open_set(const Recognised& from, const std::string& member, Opened& opene
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> open_hdf5(const Recognised& from, const SourceOptions& options) {
+Result<Table> open_hdf5(const Recognised& from, const SourceOptions& options) {
   Opened opened;
   std::string name;
   {
@@ -246,7 +247,7 @@ Result<std::unique_ptr<RowSource>> open_hdf5(const Recognised& from, const Sourc
     EIGENVEIL_TRY(open_set(from, options.member, opened, name));
   }
   const ArrayShape shape = opened.shape;
-  return array_source(name, shape, std::make_unique<Hdf5Reader>(std::move(opened), name), options);
+  return array_table(name, shape, std::make_unique<Hdf5Reader>(std::move(opened), name));
 }
 
 }  // namespace eigenveil::data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <array>
@@ -58,13 +59,14 @@ Result<IdxHeader> read_header(ByteStream& stream) {
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> open_idx(const Recognised& from, const SourceOptions& options) {
+Result<Table> open_idx(const Recognised& from) {
   std::unique_ptr<ByteStream> stream = from.stream();
   const std::string name = stream->name();
   const Result<IdxHeader> header = read_header(*stream);
   if (!header.ok()) return header.error();
-  if (!from.gzip) EIGENVEIL_TRY(expect_size(name, header->bytes, header->shape, header->type.size, from.file->size()));
-  return array_source(name, header->shape, row_order_reader(std::move(stream), header->shape, header->type), options);
+  if (!from.in_order())
+    EIGENVEIL_TRY(expect_size(name, header->bytes, header->shape, header->type.size, from.file->size()));
+  return array_table(name, header->shape, row_order_reader(std::move(stream), header->shape, header->type));
 }
 
 }  // namespace eigenveil::data

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "image_file.hpp"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ struct RawImage {
   std::size_t height = 0;
   std::size_t width = 0;
   std::size_t channels = 0;  // 1 grey, 2 grey and alpha, 3 colours, 4 colours and alpha
-  bool wide = false;         // 16 bits a value, in the machine's order
+  bool wide = false;         // 16 bits per value, in the machine's order
   std::vector<unsigned char> bytes;
 };
 

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/image_folder.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -19,8 +21,12 @@ namespace {
 /// An image per row.
 class ImageFiles final : public ArrayReader {
  public:
-  ImageFiles(std::vector<std::string> files, const ImageHeader& shape, bool colour, int threads)
-      : files_(std::move(files)), shape_(shape), colour_(colour), threads_(threads) {}
+  ImageFiles(std::vector<std::string> files, const ImageHeader& shape, const SourceOptions& options)
+      : files_(std::move(files)),
+        shape_(shape),
+        colour_(options.colour),
+        bad_rows_(options.bad_rows),
+        threads_(std::max(1, options.threads)) {}
 
   std::size_t rows_at_once(std::size_t most) const override {
     return std::max(most, 4 * static_cast<std::size_t>(threads_));
@@ -34,8 +40,12 @@ class ImageFiles final : public ArrayReader {
       std::vector<double> pixels(shape_.height * shape_.width * (colour_ ? 3 : 1));
       for (auto row = tickets.next(); row; row = tickets.next()) {
         auto status = read_image(files_[done_ + *row], shape_.height, shape_.width, colour_, pixels.data());
+        double* to = out + *row * columns.size();
+        if (!status.ok() && bad_rows_ == BadRows::kMissing) {
+          std::fill_n(to, columns.size(), std::numeric_limits<double>::quiet_NaN());
+          continue;
+        }
         if (status.ok()) {
-          double* to = out + *row * columns.size();
           for (const std::size_t column : columns) *to++ = pixels[column];
           continue;
         }
@@ -57,6 +67,7 @@ class ImageFiles final : public ArrayReader {
   std::vector<std::string> files_;
   ImageHeader shape_;
   bool colour_;
+  BadRows bad_rows_;
   int threads_;
   std::size_t done_ = 0;
 };
@@ -82,32 +93,37 @@ Result<std::vector<std::string>> image_files_in(const std::string& folder) {
   return files;
 }
 
-Result<std::unique_ptr<RowSource>> open_images(const std::string& path, std::vector<std::string> files,
-                                               const SourceOptions& options) {
-  const auto shape = EIGENVEIL_TRY(image_header(files.front()));
+Result<Table> open_images(const std::string& path, std::vector<std::string> files, const SourceOptions& options) {
+  ImageHeader shape{};
+  if (options.image_shape)
+    shape = {options.image_shape->first, options.image_shape->second};
+  else
+    shape = EIGENVEIL_TRY(image_header(files.front()));
   const ArrayShape size{files.size(), shape.height * shape.width * (options.colour ? 3 : 1)};
   if (size.columns > kMostColumns)
     return bad_input(fmt::format("{}: is {}x{} in three colours; an image has at most {} values here: scale it down",
                                  files.front(), shape.height, shape.width, kMostColumns));
   if (options.fields != 0 && options.fields != size.columns)
     return bad_input(fmt::format("{}: has {} values, but {} were stated", files.front(), size.columns, options.fields));
-  SourceOptions whole = options;
-  whole.share = {};
-  auto source = array_source(
-      path, size, std::make_unique<ImageFiles>(std::move(files), shape, options.colour, std::max(1, options.threads)),
-      whole);
-  if (!source.ok() || options.share.count == 1) return source;
-  return share_of(*std::move(source), options.share);
+  return array_table(path, size, std::make_unique<ImageFiles>(std::move(files), shape, options));
 }
 
 }  // namespace eigenveil::data
 
 namespace eigenveil {
 
-Result<std::optional<ImageFolder>> image_folder(const std::string& path) {
+Result<std::optional<ImageFolder>> image_folder(const std::string& path, const SourceOptions& options) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return std::optional<ImageFolder>();
   const auto files = EIGENVEIL_TRY(data::image_files_in(path));
+  if (files.empty()) return std::optional<ImageFolder>();
+  if (options.bad_rows == BadRows::kMissing) {
+    if (!options.image_shape)
+      return usage_error(fmt::format(
+          "{}: with `missing` zero-row no file may decide how large the images are: state it with `image_shape` HxW",
+          path));
+    return std::optional<ImageFolder>({options.image_shape->first, options.image_shape->second, files.size()});
+  }
   std::optional<ImageFolder> folder;
   for (const std::string& file : files) {
     const auto header = EIGENVEIL_TRY(data::image_header(file));

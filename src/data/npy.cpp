@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "npy.hpp"
 
 #include <fmt/format.h>
@@ -25,37 +26,33 @@ Result<std::shared_ptr<std::vector<char>>> hold(ByteStream& stream, std::uint64_
 
 }  // namespace
 
-Result<std::unique_ptr<RowSource>> npy_stream_source(std::unique_ptr<ByteStream> stream, const NpyHeader& header,
-                                                     const SourceOptions& options) {
+Result<Table> npy_stream_table(std::unique_ptr<ByteStream> stream, const NpyHeader& header) {
   const std::string name = stream->name();
   if (!header.fortran_order)
-    return array_source(name, header.shape, row_order_reader(std::move(stream), header.shape, header.type), options);
+    return array_table(name, header.shape, row_order_reader(std::move(stream), header.shape, header.type));
   if (header.array_bytes() > kLargestHeldArray)
     return bad_input(
-        fmt::format("{}: is packed and stored column by column (Fortran order), which must fit in {} MiB of "
+        fmt::format("{}: is packed or a pipe, and stored column by column (Fortran order), which must fit in {} MiB of "
                     "memory but takes {}; save it row by row (numpy.ascontiguousarray) or as a plain .npy file",
                     name, kLargestHeldArray >> 20, header.array_bytes() >> 20));
-  const auto held = hold(*stream, header.array_bytes());
-  if (!held.ok()) return held.error();
-  FetchBytes fetch = [bytes = *held](std::uint64_t offset, char* to, std::size_t size) {
+  FetchBytes fetch = [bytes = EIGENVEIL_TRY(hold(*stream, header.array_bytes()))](std::uint64_t offset, char* to,
+                                                                                  std::size_t size) {
     std::copy_n(bytes->data() + offset, size, to);
     return Status();
   };
-  return array_source(name, header.shape, column_order_reader(std::move(fetch), header.shape, header.type), options);
+  return array_table(name, header.shape, column_order_reader(std::move(fetch), header.shape, header.type));
 }
 
-Result<std::unique_ptr<RowSource>> open_npy(const Recognised& from, const SourceOptions& options) {
+Result<Table> open_npy(const Recognised& from) {
   std::unique_ptr<ByteStream> stream = from.stream();
-  const Result<NpyHeader> header = read_npy_header(*stream);
-  if (!header.ok()) return header.error();
-  if (!from.gzip)
-    EIGENVEIL_TRY(expect_size(stream->name(), header->bytes, header->shape, header->type.size, from.file->size()));
-  if (from.gzip || !header->fortran_order) return npy_stream_source(std::move(stream), *header, options);
-  FetchBytes fetch = [file = from.file, start = header->bytes](std::uint64_t offset, char* to, std::size_t size) {
+  const auto header = EIGENVEIL_TRY(read_npy_header(*stream));
+  if (!from.in_order())
+    EIGENVEIL_TRY(expect_size(stream->name(), header.bytes, header.shape, header.type.size, from.file->size()));
+  if (from.in_order() || !header.fortran_order) return npy_stream_table(std::move(stream), header);
+  FetchBytes fetch = [file = from.file, start = header.bytes](std::uint64_t offset, char* to, std::size_t size) {
     return file->read_all(start + offset, to, size);
   };
-  return array_source(stream->name(), header->shape, column_order_reader(std::move(fetch), header->shape, header->type),
-                      options);
+  return array_table(stream->name(), header.shape, column_order_reader(std::move(fetch), header.shape, header.type));
 }
 
 }  // namespace eigenveil::data

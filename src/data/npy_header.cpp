@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <array>
@@ -155,11 +156,11 @@ Result<std::size_t> dictionary_length(ByteStream& stream, unsigned version) {
 
 }  // namespace
 
-Result<NpyHeader> read_npy_header(ByteStream& stream, std::size_t most_dimensions) {
+Result<NpyHeader> read_npy_header(ByteStream& stream, const NpyLimits& limits) {
   const std::string& name = stream.name();
   std::array<char, 8> start{};
   EIGENVEIL_TRY(read_exactly(stream, start.data(), start.size(), "NPY header"));
-  if (!std::string_view(start.data(), 6).starts_with("\x93NUMPY"))
+  if (!std::string_view(start.data(), 6).starts_with(kNpyMagic))
     return bad_input(fmt::format("{}: does not begin like NPY; is it damaged?", name));
   const auto version = static_cast<unsigned char>(start[6]);
   const Result<std::size_t> length = dictionary_length(stream, version);
@@ -172,14 +173,14 @@ Result<NpyHeader> read_npy_header(ByteStream& stream, std::size_t most_dimension
   const Result<ElementType> type = element_type(name, *dictionary.descr);
   if (!type.ok()) return type.error();
   const std::size_t dimensions = dictionary.shape->size();
-  if (dimensions < 1 || dimensions > most_dimensions)
+  if (dimensions < 1 || dimensions > limits.most_dimensions)
     return bad_input(
-        most_dimensions == 2
+        limits.most_dimensions == 2
             ? fmt::format("{}: has {} dimensions; expected 2 (rows x columns) or 1 (one column): reshape it", name,
                           dimensions)
             : fmt::format("{}: has {} dimensions; expected 1 to {}, its rows first", name, dimensions,
-                          most_dimensions));
-  const Result<ArrayShape> shape = array_shape(name, *dictionary.shape, type->size);
+                          limits.most_dimensions));
+  const Result<ArrayShape> shape = array_shape(name, *dictionary.shape, type->size, limits.no_columns);
   if (!shape.ok()) return shape.error();
   // With one row or one column both orders are the same bytes.
   const bool fortran = *dictionary.fortran_order && shape->rows > 1 && shape->columns > 1;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -5,22 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "eigenveil/data/source.hpp"
+#include "eigenveil/data/table.hpp"
 
 namespace eigenveil::data {
 
 /// More columns than this are refused: names and one row must fit a few megabytes, whatever a header claims.
 constexpr std::size_t kMostColumns = 1'000'000;
-
-/// The columns of a file before any choice. No names: they are numbered "1", "2", ...
-struct FileColumns {
-  std::size_t count = 0;
-  std::vector<std::string> names;
-
-  std::string name(std::size_t position) const {
-    return names.empty() || names[position].empty() ? std::to_string(position + 1) : names[position];
-  }
-};
 
 /// Finds the place of a value in a public list. The text decides; else the number that it spells, so that "1" stands
 /// for 1.0 of a binary file or of a sloppy CSV.

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "eigenveil/base/types.hpp"
 #include "format.hpp"
+#include "unread_rows.hpp"
 
 namespace eigenveil::data {
 namespace {
@@ -79,6 +81,16 @@ std::unique_ptr<RowSource> share_of(std::unique_ptr<RowSource> source, const Sha
                                          cut(*rows, share.index + 1, share.count), 0);
   return std::make_unique<ShareSource>(std::move(source), share.index * kBlock, (share.index + 1) * kBlock,
                                        share.count * kBlock);
+}
+
+Table shared(Table table, const Share& share) {
+  if (share.count == 1) return table;
+  const std::string name = table.name();
+  FileColumns columns = table.columns();
+  return table_of(
+      name, std::move(columns),
+      [table = std::move(table), share](const Selection& /*selection*/, const SourceOptions& options) mutable
+      -> Result<std::unique_ptr<RowSource>> { return share_of(EIGENVEIL_TRY(table.take(options)), share); });
 }
 
 Result<ByteRange> lines_of(const File& file, const Share& share) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "stream.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ class FileStream final : public ByteStream {
     return count;
   }
   Status skip(std::uint64_t size) override {
+    if (file_->is_pipe()) return ByteStream::skip(size);
     offset_ += size;
     return {};
   }

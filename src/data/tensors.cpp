@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/tensors.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 
 #include "npy.hpp"
+#include "zip_archive.hpp"
 
 namespace eigenveil {
 namespace {
@@ -23,8 +25,7 @@ std::vector<T> gathered(const std::vector<T>& from, const std::vector<std::size_
   return to;
 }
 
-Result<Tensor> read_tensor(const std::string& path, const std::string& name) {
-  auto array = EIGENVEIL_TRY(data::open_npz_array(path, name, kMostDimensions));
+Result<Tensor> read_tensor(const std::string& name, const data::NpzArray& array) {
   const data::NpyHeader& header = array.header;
   const std::string& where = array.stream->name();
   if (header.fortran_order)
@@ -33,23 +34,12 @@ Result<Tensor> read_tensor(const std::string& path, const std::string& name) {
   tensor.whole = header.type.kind != data::ElementKind::kFloat;
 
   // Grows with what arrives, so that a false size costs nothing.
-  std::vector<char> bytes;
-  for (std::uint64_t left = header.array_bytes(); left > 0;) {
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(left, data::kPieceBytes));
-    bytes.resize(piece);
-    EIGENVEIL_TRY(data::read_exactly(*array.stream, bytes.data(), piece, "array"));
-    data::with_loader(header.type, [&](const auto& load) {
-      for (std::size_t at = 0; at < piece; at += header.type.size) {
-        const double value = load(bytes.data() + at);
-        if (tensor.whole)
-          tensor.integers.push_back(static_cast<std::int64_t>(std::min(value, 0x1p62)));
-        else
-          tensor.floats.push_back(static_cast<float>(value));
-      }
-    });
-    left -= piece;
-  }
-  EIGENVEIL_TRY(data::expect_end(*array.stream));
+  EIGENVEIL_TRY(data::for_each_number(*array.stream, header, [&](double value) {
+    if (tensor.whole)
+      tensor.integers.push_back(static_cast<std::int64_t>(std::min(value, 0x1p62)));
+    else
+      tensor.floats.push_back(static_cast<float>(value));
+  }));
   for (std::size_t i = 0; i < tensor.floats.size(); ++i)
     if (!std::isfinite(tensor.floats[i]))
       return bad_input(fmt::format("{}: row {} has a value that is missing, not finite, or too large for a float",
@@ -76,16 +66,19 @@ Tensor Tensor::take(const std::vector<std::size_t>& rows) const {
 }
 
 Result<std::vector<Tensor>> read_tensors(const std::string& path) {
-  const auto names = EIGENVEIL_TRY(data::npz_arrays(path));
-  if (names.empty()) return bad_input(fmt::format("{}: holds no arrays; expected an NPZ file of numpy.savez", path));
+  const auto file = EIGENVEIL_TRY(data::File::open(path));
+  const auto archive = EIGENVEIL_TRY(data::ZipArchive::open(*file));
   std::vector<Tensor> tensors;
-  for (const std::string& name : names) {
-    auto tensor = EIGENVEIL_TRY(read_tensor(path, name));
-    tensors.push_back(std::move(tensor));
+  for (std::size_t i = 0; i < archive.members().size(); ++i) {
+    const auto name = data::array_name(archive.members()[i]);
+    if (!name) continue;
+    const auto array = EIGENVEIL_TRY(data::open_npz_array(archive, i, path, {.most_dimensions = kMostDimensions}));
+    tensors.push_back(EIGENVEIL_TRY(read_tensor(*name, array)));
     if (tensors.back().rows() != tensors.front().rows())
       return bad_input(fmt::format("{}: '{}' has {} rows but '{}' has {}: every pair needs both", path,
-                                   tensors.front().name, tensors.front().rows(), name, tensors.back().rows()));
+                                   tensors.front().name, tensors.front().rows(), *name, tensors.back().rows()));
   }
+  if (tensors.empty()) return bad_input(fmt::format("{}: holds no arrays; expected an NPZ file of numpy.savez", path));
   return tensors;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/encoders/images.hpp"
 
 #include <cblas.h>
@@ -68,7 +69,7 @@ Result<ImageEncoder> ImageEncoder::make(const Options& options) {
   const bool module = kind == kTorchScript && !file.empty();
   if (options.kind != "scatter" && options.kind != "pixels" && !module)
     return usage_error(
-        fmt::format("--image-encoder must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
+        fmt::format("`image_encoder` must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
   if (!(options.lower < options.upper) || !std::isfinite(options.upper - options.lower))
     return usage_error("the range of pixels must be finite, its lower end below its upper");
   if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/encoders/scatter.hpp"
 
 #include <fftw3.h>
@@ -220,7 +221,8 @@ Scatter::Filter Scatter::morlet(std::size_t rows, std::size_t columns, std::size
 
 Result<Scatter> Scatter::make(std::size_t height, std::size_t width) {
   if (height < 4 || width < 4 || height > 1024 || width > 1024)
-    return bad_input(fmt::format("images of {}x{} pixels cannot be scattered: 4 to 1024 a side", height, width));
+    return bad_input(
+        fmt::format("images of {}x{} pixels cannot be scattered: height and width must be 4 to 1024", height, width));
   const Size full{padded(height), padded(width)};
   const Size half{full.rows / 2, full.columns / 2};
   auto plans = std::make_shared<Plans>();

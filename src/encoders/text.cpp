@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/encoders/text.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "eigenveil/base/printable.hpp"
@@ -143,7 +145,7 @@ Result<TextEncoder> TextEncoder::from_text(const std::string& name, const std::s
   if (kind == "vectors" && !file.empty()) return vectors(file, sha256);
   if (kind == "torchscript" && !file.empty()) return torchscript(file, sha256, threads);
   return usage_error(
-      fmt::format("--text-encoder must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quote(name)));
+      fmt::format("`text_encoder` must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quote(name)));
 }
 
 void TextEncoder::add_words(const std::string& text, std::span<double> sum) const {
@@ -161,24 +163,32 @@ void TextEncoder::add_words(const std::string& text, std::span<double> sum) cons
   }
 }
 
-Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, const Where& where) const {
+Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, const Where& where,
+                                           BadRows bad_rows) const {
   RowMajorMatrix rows =
       RowMajorMatrix::Zero(static_cast<Eigen::Index>(texts.size()), static_cast<Eigen::Index>(dimensions_));
+  std::vector<bool> missing(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (words_of(texts[i]).empty())
+    missing[i] = words_of(texts[i]).empty();
+    if (missing[i] && bad_rows == BadRows::kError)
       return bad_input(
           fmt::format("{}: {} is no text: it has neither letters nor digits", where(i), eigenveil::quote(texts[i])));
     if (!module_) add_words(texts[i], {rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_});
   }
   if (module_) {
-    auto encoded = module_->encode(bytes_of(texts));
+    std::vector<std::string> known(texts.begin(), texts.end());
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      if (missing[i]) known[i] = "a";  // a module sees no text that is none
+    auto encoded = module_->encode(bytes_of(known));
     if (!encoded) return encoded;
     rows = *std::move(encoded);
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::span<double> row{rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_};
     make_unit(row);
-    if (!(squares_in_order(row) > 0))
+    missing[i] = missing[i] || !(squares_in_order(row) > 0);
+    if (missing[i]) std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
+    if (missing[i] && bad_rows == BadRows::kError)
       return bad_input(
           fmt::format("{}: {}: {} knows none of its words", where(i), eigenveil::quote(texts[i]), identity_.kind));
   }
@@ -204,6 +214,24 @@ Result<std::vector<std::string>> read_lines(const std::string& path, const char*
     if (blank(lines[i])) return bad_input(fmt::format("{}, line {}: the {} is empty", path, i + 1, what));
   if (lines.empty()) return bad_input(fmt::format("{}: is empty; expected one {} a line", path, what));
   return lines;
+}
+
+Result<std::vector<std::string>> read_texts(const std::string& path, BadRows bad_rows) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return bad_input(fmt::format("{}: cannot be read; expected one text a line", path));
+  std::vector<std::string> texts;
+  bool ended = true;
+  for (std::string line; std::getline(file, line);) {
+    ended = !file.eof();
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    texts.push_back(std::move(line));
+  }
+  if (!ended && bad_rows == BadRows::kMissing)
+    return bad_input(fmt::format(
+        "{}: the last line does not end with a newline. With `missing` zero-row it must: an empty last text could not "
+        "be told from none",
+        path));
+  return texts;
 }
 
 Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std::string>& classes,

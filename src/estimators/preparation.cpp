@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/preparation.hpp"
 
 #include <algorithm>
@@ -59,6 +60,7 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options) {
   if (options.private_mean) {
     const auto sums = EIGENVEIL_TRY(oracle.ask(kMeanLabel, ClassSums{1}));
     result.mean = sums.value().col(0) / result.rows;
+    result.mean_deviation = sums.deviation() / result.rows;
     const auto bound =
         EIGENVEIL_TRY(options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius));
     EIGENVEIL_TRY(oracle.recenter(result.mean, bound));

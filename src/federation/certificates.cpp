@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/certificates.hpp"
 
 #include <fmt/format.h>
@@ -9,8 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/base/printable.hpp"
-#include "new_file.hpp"
 #include "openssl.hpp"
 
 namespace eigenveil::federation {
@@ -108,10 +109,10 @@ Status write_with_key(const std::string& path, const std::string& ending, const 
   if (PEM_write_bio_PrivateKey(key_pem.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
     return openssl_failed("writing a key");
   std::string secret = contents(key_pem.get());
-  const Status key_written = write_new_file(path + ".key", secret, 0600);
+  const Status key_written = write_file(path + ".key", secret, {Readers::kOwner, Existing::kRefuse});
   OPENSSL_cleanse(secret.data(), secret.size());
   EIGENVEIL_TRY(key_written);
-  Status written = write_new_file(path + ending, pem, 0644);
+  Status written = write_file(path + ending, pem, {.existing = Existing::kRefuse});
   if (!written) {
     std::error_code ignored;
     std::filesystem::remove(path + ".key", ignored);
@@ -146,7 +147,7 @@ Result<Authority> read_authority(const std::string& folder) {
 Result<std::string> alternative_names(const Request& request) {
   std::string names = fmt::format("URI:eigenveil:{}:{}", name(request.role), request.name);
   if (request.role == Role::kSite && !request.hosts.empty())
-    return usage_error("a site has no host names: it dials out; only a coordinator has a --host");
+    return usage_error("a site has no host names: it dials out; only a coordinator has a `host`");
   if (request.role == Role::kCoordinator) names += ",DNS:" + request.name;
   for (const std::string& host : request.hosts) {
     ASN1_OCTET_STRING* ip = a2i_IPADDRESS(host.c_str());
@@ -180,7 +181,7 @@ Result<Validity> Validity::of_days(int days) {
 
 Status make_authority(const std::string& folder, const std::string& study_name, const Validity& validity) {
   if (study_name.empty() || study_name.size() > 64)
-    return usage_error("the name of a study has 1 to 64 bytes; give another --name");
+    return usage_error("the name of a study has 1 to 64 bytes; give another `name`");
   EIGENVEIL_TRY(check_new(folder + "/ca.crt"));
   EIGENVEIL_TRY(check_new(folder + "/ca.key"));
   std::error_code failure;
@@ -250,7 +251,7 @@ Result<Party> sign_request(const std::string& folder, const std::string& csr_pem
   const Request& request = asked.request;
   if (request.role != role)
     return usage_error(
-        fmt::format("the request is for the {} {}, not for a {}: sign it with --role {} only if that is "
+        fmt::format("the request is for the {} {}, not for a {}: sign it with `role` {} only if that is "
                     "what {} is",
                     name(request.role), quote(request.name), name(role), name(request.role), quote(request.name)));
   const std::string path = folder + "/" + request.name + ".crt";
@@ -279,7 +280,7 @@ Result<Party> sign_request(const std::string& folder, const std::string& csr_pem
   const std::string pem = pem_of(certificate);
   // What is issued is what everybody will accept.
   auto party = EIGENVEIL_TRY(party_of(pem));
-  EIGENVEIL_TRY(write_new_file(path, pem, 0644));
+  EIGENVEIL_TRY(write_file(path, pem, {.existing = Existing::kRefuse}));
   return party;
 }
 

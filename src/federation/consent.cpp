@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +11,7 @@
 #include "eigenveil/federation/script.hpp"
 #include "eigenveil/federation/site_config.hpp"
 #include "eigenveil/privacy/adjacency.hpp"
+#include "kinds.hpp"
 
 // What a person reads. A text of the coordinator appears through `quote` alone, so it is one piece of one line of ours.
 
@@ -41,7 +43,8 @@ template <class Texts>
 std::string quoted_list(const Texts& texts, std::size_t most) {
   std::vector<std::string> shown;
   for (const auto& text : texts) {
-    if (shown.size() == most) return fmt::format("{} and {} more", fmt::join(shown, ", "), std::size(texts) - most);
+    if (shown.size() == most)
+      return fmt::format("{} and {} more", fmt::join(shown, ", "), static_cast<std::size_t>(std::size(texts)) - most);
     shown.push_back(quote(text));
   }
   return fmt::format("{}", fmt::join(shown, ", "));
@@ -70,6 +73,10 @@ void add_rows(const wire::v2::Rows& rows, const SiteConfig& config, Lines& lines
   lines.add("Missing", rows.zero_missing() ? "a row with a missing value counts as zero"
                                            : "a row with a missing value ends the study here");
   lines.add("Bound", fmt::format("rows are shortened to {:g}", rows.radius()));
+  if (rows.has_response())
+    lines.add("Response",
+              fmt::format("{}, which counts for {:g} times its range; each row has a constant of {:g}",
+                          quote(rows.response().column()), rows.response().weight(), rows.response().constant()));
   if (!rows.has_class_column()) return lines.add("Classes", "none");
   const auto& sorted = rows.class_column();
   if (sorted.cuts_size() > 0)
@@ -81,27 +88,8 @@ void add_rows(const wire::v2::Rows& rows, const SiteConfig& config, Lines& lines
 }
 
 std::string size_in_words(const wire::v2::PlannedAsk& ask) {
-  switch (ask.kind()) {
-    case Kind::GRAM:
-      return fmt::format("{} x {} numbers", ask.rows(), ask.rows());
-    case Kind::APPLY:
-    case Kind::PRODUCT:
-    case Kind::SOFTMAX_GRADIENT:
-      return fmt::format("{} x at most {} numbers", ask.rows(), ask.columns());
-    case Kind::CLASS_SUMS:
-      return fmt::format("{} x {} numbers", ask.rows(), ask.classes());
-    case Kind::CLASS_COUNTS:
-      return fmt::format("{} counts", ask.classes());
-    case Kind::PROJECTED_GRAM:
-      return fmt::format("at most {} x {} numbers", ask.columns(), ask.columns());
-    case Kind::NORM_COUNTS:
-    case Kind::SEARCH:
-      return fmt::format("counts of rows in at most {} cells", std::uint64_t{ask.grid()} + 1);
-    case Kind::SQUARED_NORMS:
-      return "one number";
-    default:
-      return "moves rows, answers nothing";
-  }
+  return fmt::format(fmt::runtime(facts(ask.kind()).size), ask.rows(), ask.columns(), ask.classes(),
+                     std::uint64_t{ask.grid()} + 1);
 }
 
 std::string in_words(const wire::v2::PlannedAsk& ask) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/coordinator.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ class FederatedRows final : public HeldRows {
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override;
 
  private:
-  PrivacyPlan with_spares(PrivacyPlan shape) const;
+  PrivacyPlan with_spares(PrivacyPlan draft) const;
   Result<wire::v2::Proposal> proposal(const ChargeRequest& request, const PrivacyPlan& plan) const;
   Result<wire::v2::SignedProposal> signed_proposal(wire::v2::Proposal proposal) const;
   Result<wire::v2::Roster> meet(Sites& sites, const wire::v2::SignedProposal& proposal) const;
@@ -39,12 +40,12 @@ class FederatedRows final : public HeldRows {
 };
 
 // Spare rounds are charged like the least noisy answer of the plan.
-PrivacyPlan FederatedRows::with_spares(PrivacyPlan shape) const {
-  if (options_.spare_rounds == 0) return shape;
+PrivacyPlan FederatedRows::with_spares(PrivacyPlan draft) const {
+  if (options_.spare_rounds == 0) return draft;
   double mu = 0;
-  for (const PrivacyEvent& event : shape.events) mu = std::max(mu, std::get<GaussianEvent>(event.mechanism).mu.value());
-  shape.events.push_back({kSpareRounds, GaussianEvent{mu}, static_cast<long long>(options_.spare_rounds)});
-  return shape;
+  for (const PrivacyEvent& event : draft.events) mu = std::max(mu, std::get<GaussianEvent>(event.mechanism).mu.value());
+  draft.events.push_back({kSpareRounds, GaussianEvent{mu}, static_cast<long long>(options_.spare_rounds)});
+  return draft;
 }
 
 std::uint32_t number(std::size_t n) { return static_cast<std::uint32_t>(n); }
@@ -100,7 +101,7 @@ Result<wire::v2::SignedProposal> FederatedRows::signed_proposal(wire::v2::Propos
     proposal.set_not_after(there.not_after());
     if (canonical_bytes(proposal) == before.proposal()) return before;
     return usage_error(
-        fmt::format("{}: the journal belongs to another study; give --journal a new folder, or the same "
+        fmt::format("{}: the journal belongs to another study; give `journal` a new folder, or the same "
                     "options as before",
                     options_.journal));
   }
@@ -186,10 +187,10 @@ Result<double> alone(PrivacyPlan plan, std::size_t shares, const PrivacyOptions&
 }
 
 Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observer& observer) {
-  if (request.shape.model_based)
-    return usage_error("a model-based guarantee needs all rows in one place: use --guarantee strict");
+  if (request.draft.model_based)
+    return usage_error("a model-based guarantee needs all rows in one place: use `guarantee` strict");
   auto certified =
-      EIGENVEIL_TRY(certify(with_spares(for_sites(request.shape)), largest_sensitivity(lattice_), request.privacy));
+      EIGENVEIL_TRY(certify(with_spares(for_sites(request.draft)), largest_sensitivity(lattice_), request.privacy));
   auto wanted = EIGENVEIL_TRY(proposal(request, certified.plan));
   // Whoever has the totals has the whole folder: two coordinators must not write two proposals into it.
   EIGENVEIL_TRY(make_folder(options_.journal));
@@ -231,7 +232,7 @@ class FederatedEngine final : public Engine {
                                          std::size_t, Observer&) override {
     if (options.pairs) return usage_error("clip cannot be fitted on pairs that others hold");
     if (run.insecure_seed)
-      return usage_error("--insecure-seed is for rows of one's own: sites draw their noise themselves");
+      return usage_error("`insecure_seed` is for rows of one's own: sites draw their noise themselves");
     const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
     const Lattice lattice{bound.value(), BoundingOptions{bound}.bits};
     wire::v2::Rows rows = to_wire(options, opened);
@@ -251,36 +252,36 @@ Status check(const CoordinatorOptions& options) {
   std::vector<std::string> names = options.sites;
   std::sort(names.begin(), names.end());
   if (names.empty() || names.size() > kMostSites)
-    return usage_error(fmt::format("--sites must name 1 to {} sites", kMostSites));
-  if (std::adjacent_find(names.begin(), names.end()) != names.end()) return usage_error("--sites names a site twice");
+    return usage_error(fmt::format("`sites` must name 1 to {} sites", kMostSites));
+  if (std::adjacent_find(names.begin(), names.end()) != names.end()) return usage_error("`sites` names a site twice");
   for (const std::string& name : names) {
     const auto pin = options.peers.find(name);
     if (pin == options.peers.end())
       return usage_error(
-          fmt::format("--peers has no key of '{}': ask the site for it (eigenveil federation show)", name));
+          fmt::format("`peers` has no key of '{}': ask the site for it (eigenveil federation show)", name));
     EIGENVEIL_TRY(check_pin(name, pin->second));
   }
   if (options.min_sites > names.size())
-    return usage_error(fmt::format("--min-sites is {}, but there are {} sites", options.min_sites, names.size()));
+    return usage_error(fmt::format("`min_sites` is {}, but there are {} sites", options.min_sites, names.size()));
   if (!(options.patience_seconds > 0) || options.patience_seconds > 1e7)
-    return usage_error("--patience must be a positive number of seconds");
+    return usage_error("`patience` must be a positive number of seconds");
   if (!(options.valid_days > 0) || options.valid_days > 366)
-    return usage_error("--valid-days must be a positive number of days, at most 366");
+    return usage_error("`valid_days` must be a positive number of days, at most 366");
   if (!options.secure()) {
     if (options.lost > 0 || options.spare_rounds > 0)
-      return usage_error("--lost and --spare-rounds belong to --aggregation secure");
+      return usage_error("`lost` and `spare_rounds` belong to `aggregation` secure");
     return {};
   }
   if (options.colluders < 1)
-    return usage_error("--colluders must be at least 1: a site that is curious knows its own share of the noise");
+    return usage_error("`colluders` must be at least 1: a site that is curious knows its own share of the noise");
   // No sum of what a user gave: it could overflow.
   if (options.colluders >= names.size() || options.lost >= names.size() - options.colluders)
     return usage_error(
         fmt::format("of {} sites {} may collude and {} be missing: none is left whose noise protects the others. Lower "
-                    "--colluders or --lost, or find more sites",
+                    "`colluders` or `lost`, or find more sites",
                     names.size(), options.colluders, options.lost));
   if (options.spare_rounds > 0 && options.lost == 0)
-    return usage_error("--spare-rounds serve when a site is missing: give --lost 1 or more with them");
+    return usage_error("`spare_rounds` serve when a site is missing: give `lost` 1 or more with them");
   return {};
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/federated_oracle.hpp"
 
 #include <fmt/format.h>
@@ -122,7 +123,7 @@ Result<std::optional<std::vector<Int128>>> FederatedOracle::from_journal(wire::v
     if (canonical_bytes(kept.ask) != asked.bytes)
       return usage_error(
           fmt::format("{}: the journal belongs to another study or another version of eigenveil; give "
-                      "--journal a new folder",
+                      "`journal` a new folder",
                       options_.journal));
     ++replayed_;
     chain_.add(asked.bytes);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/keys.hpp"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "eigenveil/federation/stored.hpp"
+#include "eigenveil/base/atomic_file.hpp"
 
 namespace eigenveil::federation {
 namespace {
@@ -54,7 +55,7 @@ bool fill(Slot& slot, const StudyKeys& keys) {
               slot.put_number(static_cast<std::uint32_t>(keys.masks.size()));
   for (const Mask& mask : keys.masks)
     fits = fits && slot.put_number(static_cast<std::uint32_t>(mask.other().size())) && slot.put(mask.other()) &&
-           slot.put(mask.pair().view()) && slot.put_number(mask.adds() ? 1 : 0);
+           slot.put(mask.shared().view()) && slot.put_number(mask.adds() ? 1 : 0);
   return fits && slot.put(hash("key file", {std::string_view(slot.bytes).substr(0, slot.end)}));
 }
 
@@ -75,9 +76,9 @@ std::optional<StudyKeys> read(Slot& slot) {
   const std::uint32_t masks = slot.take_number();
   for (std::uint32_t i = 0; good && i < masks; ++i) {
     const std::string other(slot.take(slot.take_number()));
-    Secret pair = Secret::draw();
-    good = secret(pair);
-    keys.masks.emplace_back(other, pair, slot.take_number() == 1);
+    Secret shared = Secret::draw();
+    good = secret(shared);
+    keys.masks.emplace_back(other, shared, slot.take_number() == 1);
   }
   const std::string expected = hash("key file", {std::string_view(slot.bytes).substr(0, slot.end)});
   if (!good || slot.take(expected.size()) != expected) return std::nullopt;
@@ -143,7 +144,7 @@ Status KeyFile::save(const StudyKeys& keys) const {
   if (!write_slot(file.number, which, slot.bytes) || ::fdatasync(file.number) != 0) return failed();
   // On disk with the next keys at the latest.
   if (!write_slot(file.number, 1 - which, std::string(kSlot, '\0'))) return failed();
-  return there ? Status() : sync_folder(path_);
+  return there ? Status() : sync_folder_of(path_);
 }
 
 void KeyFile::erase() const {
@@ -155,7 +156,7 @@ void KeyFile::erase() const {
     ::fdatasync(file.number);
   }
   ::unlink(path_.c_str());
-  (void)sync_folder(path_);
+  (void)sync_folder_of(path_);
 }
 
 }  // namespace eigenveil::federation

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/masks.hpp"
 
 #include <sodium.h>
@@ -40,7 +41,7 @@ Result<Mask> Mask::between(const Secret& secret, const MaskEnd& own, const MaskE
 void Mask::apply(std::string_view head, bool narrow, std::vector<Int128>& values) const {
   constexpr std::size_t kAtOnce = 1024;
   const std::size_t each = integer_bytes(narrow);
-  const Secret stream_key = pair_.derive("mask", {head});
+  const Secret stream_key = shared_.derive("mask", {head});
   const std::string nonce(crypto_stream_chacha20_NONCEBYTES, '\0');  // the key is for this ask alone
   const std::vector<unsigned char> zeros(each * kAtOnce);
   std::string stream(each * kAtOnce, '\0');

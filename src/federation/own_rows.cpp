@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "own_rows.hpp"
 
 #include <fmt/format.h>
@@ -57,10 +58,10 @@ std::string difference(const wire::v2::Rows& proposed, const wire::v2::Rows& own
                          quote(own.columns(i).name()));
   if (own.columns_size() != proposed.columns_size()) return "its class column is among its features";
   if (own.zero_missing() != proposed.zero_missing())
-    return fmt::format("its rule for missing values is not this site's: use --missing {}",
+    return fmt::format("its rule for missing values is not this site's: use `missing` {}",
                        own.zero_missing() ? "zero-row" : "error");
   if (own.class_column().drop_unlisted() != proposed.class_column().drop_unlisted())
-    return fmt::format("its rule for rows of no listed class is not this site's: use --unlisted {}",
+    return fmt::format("its rule for rows of no listed class is not this site's: use `unlisted` {}",
                        own.class_column().drop_unlisted() ? "drop" : "error");
   if (!same(own.class_column(), proposed.class_column()))
     return fmt::format("its classes or cuts of column {} are not this site's", quote(own.class_column().column()));
@@ -104,6 +105,9 @@ Result<OwnRows> own_rows(const wire::v2::Rows& proposed, const SiteConfig& confi
   if (proposed.has_class_column()) {
     rows.class_column = EIGENVEIL_TRY(class_column_named(proposed.class_column().column(), config));
   }
+  rows.response = response_from(proposed);
+  if (rows.response && rows.response->column != proposed.columns(proposed.columns_size() - 1).name())
+    return bad_input("its response is not the last of its columns");
   rows.source = config.source;
 
   // No file yet: columns and classes alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "eigenveil/federation/script.hpp"
 #include "eigenveil/federation/site_config.hpp"
 #include "eigenveil/privacy/accountant.hpp"
+#include "kinds.hpp"
 #include "own_rows.hpp"
 
 // Nothing here sees a row or the ledger, so whatever is refused may be told to whoever proposed it.
@@ -105,13 +107,6 @@ std::uint32_t classes_of(const Proposal& proposal) {
   return static_cast<std::uint32_t>(column.cuts_size() > 0 ? column.cuts_size() + 1 : column.classes_size());
 }
 
-bool has_grid(Kind kind) { return kind == Kind::NORM_COUNTS || kind == Kind::SEARCH || kind == Kind::PRODUCT; }
-bool has_columns(Kind kind) {
-  return has_grid(kind) || kind == Kind::APPLY || kind == Kind::PROJECTED_GRAM || kind == Kind::SOFTMAX_GRADIENT ||
-         kind == Kind::MAP;
-}
-bool has_classes(Kind kind) { return kind == Kind::CLASS_SUMS || kind == Kind::CLASS_COUNTS; }
-
 // What is asked decides, not what it is called.
 Status check_ask(const wire::v2::PlannedAsk& ask, const Proposal& proposal, std::uint32_t features,
                  const SiteConfig& config) {
@@ -123,9 +118,10 @@ Status check_ask(const wire::v2::PlannedAsk& ask, const Proposal& proposal, std:
   EIGENVEIL_TRY(check_size("directions", ask.columns(), config.limits.columns));
   EIGENVEIL_TRY(check_size("classes", ask.classes(), config.limits.classes));
   const std::uint32_t classes = classes_of(proposal);
-  const bool fits = ask.rows() == features && (ask.grid() == 0 || has_grid(ask.kind())) &&
-                    (ask.columns() == 0 || has_columns(ask.kind())) &&
-                    (ask.classes() == 0) != has_classes(ask.kind()) && (ask.classes() <= 1 || ask.classes() == classes);
+  const KindFacts& known = facts(ask.kind());
+  const bool fits = ask.rows() == features && (ask.grid() == 0 || known.grid) &&
+                    (ask.columns() == 0 || known.width != Width::kNone) && (ask.classes() == 0) != known.classes &&
+                    (ask.classes() <= 1 || ask.classes() == classes);
   if (!fits) return bad_input(fmt::format("its ask {} has a size that '{}' cannot have", label, name(ask.kind())));
   return {};
 }

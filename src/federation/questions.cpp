@@ -1,31 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/questions.hpp"
 
 #include <fmt/format.h>
+
+#include "kinds.hpp"
 
 namespace eigenveil::federation {
 namespace {
 
 using wire::v2::Kind;
 
-bool uses_directions(Kind kind) {
-  return kind == Kind::APPLY || kind == Kind::PROJECTED_GRAM || kind == Kind::SEARCH || kind == Kind::PRODUCT ||
-         kind == Kind::NORM_COUNTS || kind == Kind::MAP;
-}
-
-bool uses_grid(Kind kind) { return kind == Kind::NORM_COUNTS || kind == Kind::SEARCH || kind == Kind::PRODUCT; }
-
 void add(const std::string& label, const Question& question, std::uint32_t columns, double mu, long long count,
          wire::v2::Proposal& proposal) {
+  const KindFacts& known = facts(question.kind);
   auto* ask = proposal.add_plan();
   ask->set_label(label);
   ask->set_kind(question.kind);
   ask->set_rows(columns);
   // How many directions there are may itself be learnt from answers (a rank): no more than columns.
-  ask->set_columns(uses_directions(question.kind)            ? columns
-                   : question.kind == Kind::SOFTMAX_GRADIENT ? question.classes
-                                                             : 0);
-  ask->set_grid(uses_grid(question.kind) ? kMostGrid : 0);
-  ask->set_classes(question.kind == Kind::SOFTMAX_GRADIENT ? 0 : question.classes);
+  ask->set_columns(known.width == Width::kDirections ? columns : known.width == Width::kClasses ? question.classes : 0);
+  ask->set_grid(known.grid ? kMostGrid : 0);
+  ask->set_classes(known.classes ? question.classes : 0);
   ask->set_mu(mu);
   ask->set_count(static_cast<std::uint32_t>(count));
 }

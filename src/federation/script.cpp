@@ -1,32 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/script.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/chain.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/privacy/adjacency.hpp"
+#include "kinds.hpp"
 
 namespace eigenveil::federation {
 namespace {
 
 using wire::v2::Kind;
-
-constexpr std::array<std::pair<Kind, const char*>, 12> kNames = {{{Kind::GRAM, "gram"},
-                                                                  {Kind::APPLY, "apply"},
-                                                                  {Kind::CLASS_SUMS, "class_sums"},
-                                                                  {Kind::CLASS_COUNTS, "class_counts"},
-                                                                  {Kind::SQUARED_NORMS, "squared_norms"},
-                                                                  {Kind::PROJECTED_GRAM, "projected_gram"},
-                                                                  {Kind::SOFTMAX_GRADIENT, "softmax_gradient"},
-                                                                  {Kind::NORM_COUNTS, "norm_counts"},
-                                                                  {Kind::SEARCH, "search"},
-                                                                  {Kind::PRODUCT, "product"},
-                                                                  {Kind::RECENTER, "recenter"},
-                                                                  {Kind::MAP, "map"}}};
 
 Kind kind_of(const wire::v2::SumQuery& sum) {
   using Case = wire::v2::SumQuery::KindCase;
@@ -57,18 +45,32 @@ struct Size {
   std::uint64_t classes = 0;
 };
 
+Size size_of(const wire::v2::SumQuery& sum) {
+  using Case = wire::v2::SumQuery::KindCase;
+  switch (sum.kind_case()) {
+    case Case::kApply:
+      return {.columns = sum.apply().x().columns()};
+    case Case::kProjectedGram:
+      return {.columns = sum.projected_gram().x().columns()};
+    case Case::kSoftmaxGradient:
+      return {.columns = sum.softmax_gradient().w().columns()};
+    case Case::kClassSums:
+      return {.classes = sum.class_sums().classes()};
+    case Case::kClassCounts:
+      return {.classes = sum.class_counts().classes()};
+    case Case::kGram:
+    case Case::kSquaredNorms:
+    case Case::KIND_NOT_SET:
+      break;
+  }
+  return {};
+}
+
 Size size_of(const wire::v2::Ask& ask) {
   using wire::v2::Ask;
   switch (ask.kind_case()) {
     case Ask::kSum:
-      return {ask.sum().has_apply()              ? ask.sum().apply().x().columns()
-              : ask.sum().has_projected_gram()   ? ask.sum().projected_gram().x().columns()
-              : ask.sum().has_softmax_gradient() ? ask.sum().softmax_gradient().w().columns()
-                                                 : 0,
-              0,
-              ask.sum().has_class_sums()     ? ask.sum().class_sums().classes()
-              : ask.sum().has_class_counts() ? ask.sum().class_counts().classes()
-                                             : 0};
+      return size_of(ask.sum());
     case Ask::kExceedance:
       return {ask.exceedance().x().columns(), static_cast<std::uint64_t>(ask.exceedance().grid_size()), 0};
     case Ask::kSearch:
@@ -92,15 +94,11 @@ Error beyond(const std::string& why) { return bad_input("the coordinator asks be
 
 }  // namespace
 
-const char* name(Kind kind) {
-  for (const auto& [known, text] : kNames)
-    if (known == kind) return text;
-  return "unknown";
-}
+const char* name(Kind kind) { return facts(kind).name; }
 
 Kind kind_from_name(std::string_view text) {
-  for (const auto& [kind, known] : kNames)
-    if (text == known) return kind;
+  for (const KindFacts& known : kKinds)
+    if (text == known.name) return known.kind;
   return Kind::KIND_UNKNOWN;
 }
 
@@ -123,7 +121,7 @@ Kind kind_of(const wire::v2::Ask& ask) {
   return Kind::KIND_UNKNOWN;
 }
 
-bool moves_rows(Kind kind) { return kind == Kind::RECENTER || kind == Kind::MAP; }
+bool moves_rows(Kind kind) { return facts(kind).moves_rows; }
 
 Result<PrivacyPlan> charged_plan(const wire::v2::Proposal& proposal) {
   const auto adjacency = adjacency_from_name(proposal.adjacency());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a site answers, and what it checks first.
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/site_config.hpp"
 
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <ranges>
 
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/script.hpp"
@@ -23,8 +23,15 @@ const std::map<std::string, std::set<Kind>>& estimators_for_sites() {
       {"covariance", {}},
       {"cca", {Kind::APPLY}},
       {"fda", {Kind::APPLY}},
-      {"sir", {Kind::APPLY}}};
+      {"sir", {Kind::APPLY}},
+      {"regress", {}}};
   return table;
+}
+
+std::vector<std::string> names_for_sites() {
+  std::vector<std::string> names;
+  for (const auto& [name, kinds] : estimators_for_sites()) names.push_back(name);
+  return names;
 }
 
 Result<toml::table> parse_site(const std::string& path) try {
@@ -140,7 +147,7 @@ Status read_queries(Section& policy, const std::string& path, std::set<Kind>& to
     const auto kinds = queries_of(text);
     if (kinds.empty())
       return bad_input(fmt::format("{}, [policy]: {} is no estimator for sites; known are {}", path, quote(text),
-                                   fmt::join(std::views::keys(estimators_for_sites()), ", ")));
+                                   fmt::join(names_for_sites(), ", ")));
     to.insert(kinds.begin(), kinds.end());
   }
   if (queries.empty() && estimators.empty())

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/site_study.hpp"
 
 #include <fmt/format.h>
@@ -82,7 +83,7 @@ Status check_unit(Ledger& ledger, const SiteConfig& config, const std::string& u
   if (status.budget.unit == unit) return {};
   return budget_refused(
       fmt::format("its rows each stand for one {}, and the budget of data set '{}' counts one {} per row: the "
-                  "coordinator's --unit must be the same",
+                  "coordinator's `unit` must be the same",
                   quote(unit), config.dataset, quote(status.budget.unit)));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/sites.hpp"
 
 #include <fmt/format.h>
@@ -39,7 +40,7 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
     server_ = builder.BuildAndStart();
     if (server_ && port_ != 0) return {};
     return usage_error(
-        fmt::format("cannot listen at {}: give --listen HOST:PORT with an address of this machine and a "
+        fmt::format("cannot listen at {}: give `listen` HOST:PORT with an address of this machine and a "
                     "port that nobody uses",
                     options_.listen));
   }

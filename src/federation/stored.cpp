@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/stored.hpp"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "../release/atomic_file.hpp"
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/federation/chain.hpp"
 #include "eigenveil/wire/convert.hpp"
 
@@ -116,22 +117,13 @@ Status make_folder(const std::string& path) {
   return bad_input(fmt::format("{}: the folder cannot be made: {}", path, failure.message()));
 }
 
-Status sync_folder(const std::string& file) {
-  const auto parent = std::filesystem::path(file).parent_path();
-  const std::string folder = parent.empty() ? std::string(".") : parent.string();
-  const int opened = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool done = opened >= 0 && ::fsync(opened) == 0;
-  if (opened >= 0) ::close(opened);
-  return done ? Status() : cannot_write(folder);
-}
-
 Result<AnswerLog> AnswerLog::open(const std::string& path) {
   AnswerLog log(path, ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   if (log.file_ < 0) return bad_input(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
   if (::flock(log.file_, LOCK_EX | LOCK_NB) != 0)
     return bad_input(fmt::format("{}: another process uses this file", path));
   EIGENVEIL_TRY(log.scan());
-  EIGENVEIL_TRY(sync_folder(path));
+  EIGENVEIL_TRY(sync_folder_of(path));
   return log;
 }
 
@@ -210,9 +202,7 @@ Result<Stored> AnswerLog::append(const wire::v2::Ask& ask, const wire::v2::Answe
 Status AnswerLog::sync() const { return ::fdatasync(file_) == 0 ? Status() : cannot_write(path_); }
 
 Status store(const std::string& path, const google::protobuf::Message& message) {
-  auto file = EIGENVEIL_TRY(AtomicFile::create(path));
-  EIGENVEIL_TRY(file.append(framed(message)));
-  return file.commit();
+  return write_file(path, framed(message));
 }
 
 Result<bool> load(const std::string& path, google::protobuf::Message& message) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/base/memory.hpp"
+#include "eigenveil/estimators/pca/spiked.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 #include "eigenveil/job/choose.hpp"
@@ -10,18 +12,18 @@ namespace eigenveil::front {
 
 // From what a caller said to what a job takes. The library's options have the same names wherever it makes sense.
 
-/// "components must be a whole number from 1, but is -3"
+/// "`components` must be a whole number from 1, but is -3"
 Result<std::size_t> count(Eigen::Index value, const char* option);
 Result<std::optional<std::size_t>> count(std::optional<Eigen::Index> value, const char* option);
 
 Result<PrivacyOptions> privacy_of(const Spending& spending);
 std::vector<std::string> range_texts(const std::vector<ColumnRange>& ranges);
-/// Errors as a caller from C++ reads them: "--row-bound" is row_bound.
-Error spoken(Error error);
 
 template <class Options>
 RunOptions run_of(const Options& options, const Spending& spending) {
-  return {.threads = options.threads, .memory = options.memory, .insecure_seed = spending.insecure_seed};
+  return {.threads = options.threads,
+          .memory = options.memory > 0 ? options.memory : memory_by_default(),
+          .insecure_seed = spending.insecure_seed};
 }
 
 template <class Options>
@@ -87,7 +89,7 @@ template <class Kind, class Work>
 Result<Kind> publish(Observer* observer, const Work& work) {
   Observer silent;
   Result<Release> released = work(observer != nullptr ? *observer : silent);
-  if (!released) return spoken(released.error());
+  if (!released) return released.error();
   return Kind(std::make_shared<const Model>(std::move(released->model)));
 }
 

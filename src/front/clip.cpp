@@ -21,9 +21,7 @@ Result<std::optional<ClipTraining>> training_of(const Clip::Options& options) {
 }
 
 Result<Matrix> embed(const Model& model, PairSide side, const Rows& rows) {
-  auto embedded = embed_clip(model, side, rows.path(), rows.given());
-  if (!embedded) return front::spoken(embedded.error());
-  return Matrix(*std::move(embedded));
+  return Matrix(EIGENVEIL_TRY(embed_clip(model, side, rows.path(), rows.given())));
 }
 
 }  // namespace

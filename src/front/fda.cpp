@@ -18,9 +18,7 @@ Fda::Fda(std::shared_ptr<const Model> model)
 Result<Fda> Fda::load(const std::string& path) { return front::load<Fda>(path, "fda"); }
 
 Result<std::vector<std::string>> Fda::predict(const Rows& rows) const {
-  auto labels = rows.given() ? predictions(model(), *rows.given()) : predictions(model(), rows.path(), SourceOptions{});
-  if (!labels) return front::spoken(labels.error());
-  return labels;
+  return rows.given() ? predictions(model(), *rows.given()) : predictions(model(), rows.path(), SourceOptions{});
 }
 
 Result<Fda> fda(const Rows& rows, const Fda::Options& options, const Spending& spending) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "call.hpp"
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"
 
@@ -60,21 +61,20 @@ Status Published::report(const std::string& path, std::optional<ImageShape> imag
     const Matrix* mean = model_->array("mean");
     const std::size_t pixels = image_shape->height * image_shape->width;
     if (mean == nullptr || pixels != static_cast<std::size_t>(mean->size()))
-      return usage_error(fmt::format("image_shape {}x{} has {} pixels, but the model has {} columns",
+      return usage_error(fmt::format("`image_shape` {}x{} has {} pixels, but the model has {} columns",
                                      image_shape->height, image_shape->width, pixels,
                                      mean == nullptr ? 0 : mean->size()));
     options.image_shape = {image_shape->height, image_shape->width};
   }
-  return write_text_file(path, html_report(*model_, options));
+  return write_file(path, html_report(*model_, options));
 }
 
 PublishedDirections::PublishedDirections(std::shared_ptr<const Model> model, bool per_row)
     : Published(std::move(model), per_row), mean(array("mean").reshaped()) {}
 
 Result<Matrix> PublishedDirections::transform(const Rows& rows) const {
-  auto found = rows.given() ? scores(model(), *rows.given()) : scores(model(), rows.path(), SourceOptions{});
-  if (!found) return front::spoken(found.error());
-  return Matrix(*std::move(found));
+  return Matrix(
+      EIGENVEIL_TRY(rows.given() ? scores(model(), *rows.given()) : scores(model(), rows.path(), SourceOptions{})));
 }
 
 PublishedComponents::PublishedComponents(std::shared_ptr<const Model> model)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/intake/charge.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy
   if (budgets.size() > 1)
     return budget_refused(
         fmt::format("This data belongs to several data sets with a budget: {}. Say which one pays: "
-                    "--dataset NAME",
+                    "`dataset` NAME",
                     fmt::join(budgets, ", ")));
   if (budgets.size() == 1) return *budgets.begin();
   std::string record = record_of(data, privacy.adjacency);
@@ -49,10 +50,13 @@ Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy
 }
 
 Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
+  EIGENVEIL_TRY(check_payer(privacy, data));
+  std::vector<std::string> lasting = data.paths();
+  std::erase_if(lasting, is_pipe);
   auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
   const auto known = EIGENVEIL_TRY(ledger.has_files());
   auto files =
-      EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(data.paths()) : Result<FileKeys>(FileKeys{}));
+      EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(lasting) : Result<FileKeys>(FileKeys{}));
   const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files));
   const auto status = EIGENVEIL_TRY(ledger.show(dataset));
   return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value()};
@@ -82,12 +86,22 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 
 }  // namespace
 
-Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy) {
-  if (shape.adjacency != privacy.adjacency)
+Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
+  if (!privacy.use_ledger || !privacy.dataset.empty()) return {};
+  const auto pipe = std::find_if(data.paths().begin(), data.paths().end(), is_pipe);
+  if (pipe == data.paths().end()) return {};
+  return usage_error(
+      fmt::format("{}: is a pipe, and a ledger cannot tell whose rows come through it: say which data set pays with "
+                  "`dataset` NAME, or leave the ledger out with `no_ledger`",
+                  *pipe));
+}
+
+Result<CertifiedPlan> certify(const PrivacyPlan& draft, Sensitivity largest, const PrivacyOptions& privacy) {
+  if (draft.adjacency != privacy.adjacency)
     return internal_error("the plan is for other neighbours than the release says: nothing was charged");
   const bool tight = privacy.calibration == Calibration::kTight;
-  auto plan = EIGENVEIL_TRY(tight ? calibrate(shape, privacy.epsilon, privacy.delta, privacy.accounting)
-                                  : Result<PrivacyPlan>(shape));
+  auto plan = EIGENVEIL_TRY(tight ? calibrate(draft, privacy.epsilon, privacy.delta, privacy.accounting)
+                                  : Result<PrivacyPlan>(draft));
   const auto certified = EIGENVEIL_TRY(epsilon_of(plan.events, privacy.delta, privacy.accounting));
   if (tight && !(certified <= privacy.epsilon.value()))
     return internal_error(fmt::format("the plan is certified at epsilon {}, above the budget {}: nothing was charged",
@@ -101,10 +115,10 @@ Sensitivity largest_sensitivity(const Lattice& lattice) {
   return Sensitivity(2 * L * L * kFilteredParts);  // a filtered sum, unfiltered
 }
 
-Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, const PrivacyOptions& privacy,
                                 const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer) {
-  auto certified = EIGENVEIL_TRY(certify(shape, largest, privacy));
+  auto certified = EIGENVEIL_TRY(certify(draft, largest, privacy));
   observer.step("reserving budget");
   std::string dataset;
   bool limited = false;
@@ -143,7 +157,7 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {
-  return {privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting, privacy.calibration};
+  return {privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting};
 }
 
 }  // namespace eigenveil

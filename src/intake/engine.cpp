@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/intake/engine.hpp"
 
 namespace eigenveil {
@@ -77,7 +78,7 @@ class OwnRows final : public HeldRows {
   std::optional<std::size_t> rows() const override { return rows_; }
   BoundingDiagnostics diagnostics() const override { return diagnostics_; }
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
-    auto charged = EIGENVEIL_TRY(charge_plan(request.shape, largest_sensitivity(lattice_), request.privacy, request.run,
+    auto charged = EIGENVEIL_TRY(charge_plan(request.draft, largest_sensitivity(lattice_), request.privacy, request.run,
                                              request.data, request.purpose, observer));
     auto oracle =
         std::make_unique<LocalOracle>(std::move(sums_), std::move(charged.reservation), std::move(charged.random));
@@ -101,7 +102,7 @@ std::unique_ptr<HeldRows> own_rows(std::unique_ptr<RowSums> sums, BoundingDiagno
 Result<std::unique_ptr<HeldRows>> hold(const RowOptions& options, OpenedData& opened, const RunOptions& run,
                                        std::size_t reserved, Observer& observer) {
   if (run.engine && in_memory(options))
-    return usage_error("rows in memory are held by this process alone: leave --engine out, or give a file");
+    return usage_error("rows in memory are held by this process alone: leave `engine` out, or give a file");
   if (run.engine) return run.engine->hold(options, opened, run, reserved, observer);
   auto rows = EIGENVEIL_TRY(bound_rows(opened, options, run, reserved, observer));
   const BoundingDiagnostics diagnostics = rows.diagnostics();

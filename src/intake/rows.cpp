@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/intake/rows.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "eigenveil/data/sliced_source.hpp"
+#include "rows_at_hand.hpp"
 
 namespace eigenveil {
 namespace {
@@ -22,7 +24,7 @@ Result<double> bound_number(const std::string& text, const std::string& option) 
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return value;
-  return usage_error(fmt::format("--range {}: '{}' is not a number; expected LO:HI or COLUMN=LO:HI", option, text));
+  return usage_error(fmt::format("`ranges` {}: '{}' is not a number; expected LO:HI or COLUMN=LO:HI", option, text));
 }
 
 Result<Range> parse_range(const std::string& text) {
@@ -31,10 +33,11 @@ Result<Range> parse_range(const std::string& text) {
   const std::string bounds = equals == std::string::npos ? text : text.substr(equals + 1);
   const std::size_t colon = bounds.find(':');
   if (colon == std::string::npos)
-    return usage_error(fmt::format("--range {}: expected LO:HI or COLUMN=LO:HI, for example 0:255 or age=0:120", text));
+    return usage_error(
+        fmt::format("`ranges` {}: expected LO:HI or COLUMN=LO:HI, for example 0:255 or age=0:120", text));
   const auto lower = EIGENVEIL_TRY(bound_number(bounds.substr(0, colon), text));
   const auto upper = EIGENVEIL_TRY(bound_number(bounds.substr(colon + 1), text));
-  if (lower >= upper) return usage_error(fmt::format("--range {}: the lower bound must be below the upper", text));
+  if (lower >= upper) return usage_error(fmt::format("`ranges` {}: the lower bound must be below the upper", text));
   return Range{column, {lower, upper}};
 }
 
@@ -44,7 +47,7 @@ Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const s
   for (const std::string& text : texts) {
     auto range = EIGENVEIL_TRY(parse_range(text));
     if (!range.column.empty() && std::find(columns.begin(), columns.end(), range.column) == columns.end())
-      return usage_error(fmt::format("--range {}: the data has no column '{}'", text, range.column));
+      return usage_error(fmt::format("`ranges` {}: the data has no column '{}'", text, range.column));
     ranges.push_back(std::move(range));
   }
   for (const std::string& column : columns) {
@@ -54,7 +57,7 @@ Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const s
         chosen = &range;
     if (chosen == nullptr)
       return usage_error(fmt::format(
-          "column '{}' has no range: add --range '{}=LO:HI' with public bounds, or --range LO:HI for all columns",
+          "column '{}' has no range: add `ranges` '{}=LO:HI' with public bounds, or `ranges` LO:HI for all columns",
           column, column));
     schema.columns.push_back({column, chosen->bounds});
   }
@@ -71,24 +74,23 @@ Result<ColumnMap> map_for(const RowOptions& options, const std::optional<Schema>
   }
   if (!options.row_bound)
     return usage_error(
-        "the rows need public bounds: give --range LO:HI (or COLUMN=LO:HI), a --schema, or a --row-bound. They must be "
+        "the rows need public bounds: give `ranges` LO:HI (or COLUMN=LO:HI), a `schema`, or a `row_bound`. They must "
+        "be "
         "known without looking at the data");
   return ColumnMap::identity(columns);
 }
 
 // Keeps the named columns of a schema, in that order.
-Status pick_columns(Schema& schema, const RowOptions& options) {
+Result<Schema> pick_columns(const Schema& schema, const std::vector<std::string>& names, const std::string& place) {
   Schema picked;
-  for (const std::string& name : options.schema_columns) {
+  for (const std::string& name : names) {
     const auto found = std::find_if(schema.columns.begin(), schema.columns.end(),
                                     [&](const ColumnSpec& spec) { return spec.name == name; });
     if (found == schema.columns.end())
-      return usage_error(
-          fmt::format("{}: the schema does not describe the column '{}'", options.schema.value_or("bounds"), name));
+      return usage_error(fmt::format("{}: the schema does not describe the column '{}'", place, name));
     picked.columns.push_back(*found);
   }
-  schema = std::move(picked);
-  return {};
+  return picked;
 }
 
 }  // namespace
@@ -116,30 +118,68 @@ int thread_count(const RunOptions& run) {
   return run.threads > 0 ? run.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+BadRows bad_rows(const RowOptions& options) {
+  return options.missing == MissingPolicy::kError ? BadRows::kError : BadRows::kMissing;
+}
+
+}  // namespace
+
 Result<FileFacts> file_facts(const RowOptions& options) {
   if ((options.schema || options.bounds) && !options.ranges.empty())
-    return usage_error("--schema and --range both give bounds: use one of them");
+    return usage_error("`schema` and `ranges` both give bounds: use one of them");
   FileFacts facts{options.source, options.bounds};
-  facts.source.bad_rows = options.missing == MissingPolicy::kError ? BadRows::kError : BadRows::kMissing;
+  facts.source.bad_rows = bad_rows(options);
   if (options.schema) {
     facts.schema = EIGENVEIL_TRY(read_schema(*options.schema));
   }
   if (!facts.schema) return facts;
   if (!options.source.columns.empty())
-    return usage_error("--schema and --columns both choose columns: list the columns in the schema");
+    return usage_error("`schema` and `columns` both choose columns: list the columns in the schema");
   facts.source = EIGENVEIL_TRY(options_for(*facts.schema, facts.source));
   return facts;
 }
 
 namespace {
 
-// What fits no query over more than one view: pairs have their own bound, names and missing values.
+// What fits no query over more than one view: pairs have their own bound and names.
 Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
-  auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, options.source.share, threads));
+  auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, bad_rows(options), options.source.share, threads));
   std::vector<std::string> names = opened.source->columns();
   if (opened.inputs->classed) names.pop_back();
-  return OpenedData{std::move(opened.source), ColumnMap::identity(names), opened.inputs->classes, options.source,
-                    std::move(opened.inputs)};
+  OpenedData data{std::move(opened.source), ColumnMap::identity(names), opened.inputs->classes};
+  data.read_with = options.source;
+  data.pairs = std::move(opened.inputs);
+  return data;
+}
+
+}  // namespace
+
+namespace {
+
+// The columns of the first view, then those of the second; how many the first has.
+Result<std::size_t> choose_views(const RowOptions& options, const RowsAtHand& rows, FileFacts& facts) {
+  auto both = EIGENVEIL_TRY(rows.names(options.first_view));
+  const auto second = EIGENVEIL_TRY(rows.names(options.second_view));
+  const std::size_t first = both.size();
+  both.insert(both.end(), second.begin(), second.end());
+  if (facts.schema) {
+    facts.schema = EIGENVEIL_TRY(pick_columns(*facts.schema, both, options.schema.value_or("bounds")));
+    facts.source.categories = facts.schema->categories();
+  }
+  facts.source.columns = std::move(both);
+  return first;
+}
+
+// Of several images one can be replaced and the others still say how large they are.
+Status check_images(const RowOptions& options, const SourceOptions& read_with, const RowSource& source) {
+  if (read_with.fields != 0 || read_with.share.count > 1 || source.rows_announced() != std::size_t{1} ||
+      !std::filesystem::is_directory(options.data))
+    return {};
+  return usage_error(
+      fmt::format("{}: one image alone does not say how large images are: state its number of values with `fields` N",
+                  options.data));
 }
 
 }  // namespace
@@ -147,37 +187,36 @@ Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
 Result<OpenedData> open_data(const RowOptions& options, int threads) {
   if (options.pairs) return opened_pairs(options, threads);
   auto facts = EIGENVEIL_TRY(file_facts(options));
-  SourceOptions source_options = std::move(facts.source);
-  std::optional<Schema> schema = std::move(facts.schema);
-  if (schema && !options.schema_columns.empty()) {
-    EIGENVEIL_TRY(pick_columns(*schema, options));
-    source_options.columns = schema->names();
-    source_options.categories = schema->categories();
-  }
-  std::vector<std::string> classes;
-  if (options.class_column) {
-    auto classed = EIGENVEIL_TRY(with_class_column(options, source_options, schema, *options.class_column));
-    source_options = std::move(classed.source);
-    schema = std::move(classed.schema);
-    classes = std::move(classed.classes);
-  }
-  auto source = EIGENVEIL_TRY(elsewhere(options) ? Result<std::unique_ptr<RowSource>>(nullptr)
-                              : options.given    ? options.given->take(source_options)
-                                                 : open_source(options.data, source_options));
-  // Of several images one can be replaced and the others still say how large they are.
-  if (source && !options.given && source_options.fields == 0 && source_options.share.count == 1 &&
-      std::filesystem::is_directory(options.data) && source->rows_announced() == std::size_t{1})
-    return usage_error(
-        fmt::format("{}: one image alone does not say how large images are: state its number of values with --fields N",
-                    options.data));
-  const auto names = EIGENVEIL_TRY(elsewhere(options) ? column_names(options, {}, source_options.columns)
-                                                      : Result<std::vector<std::string>>(source->columns()));
-  std::vector<std::string> features = names;
+  auto rows = EIGENVEIL_TRY(RowsAtHand::open(options, facts.source));
+  std::size_t first_view = 0;
+  if (!options.first_view.empty()) first_view = EIGENVEIL_TRY(choose_views(options, rows, facts));
+  ClassedColumns chosen{std::move(facts.source), std::move(facts.schema), {}, {}, {}};
+  if (options.class_column)
+    chosen =
+        EIGENVEIL_TRY(with_class_column(rows, place_of(options), chosen.source, chosen.schema, *options.class_column));
+  if (options.class_column && options.response) return bad_input("rows have classes or a response, not both");
+  if (options.response)
+    EIGENVEIL_TRY(put_response_last(rows, place_of(options), *options.response, chosen.source, chosen.schema));
+  auto features = EIGENVEIL_TRY(rows.names(chosen.source.columns));
   if (options.class_column) features.pop_back();
-  auto map = EIGENVEIL_TRY(map_for(options, schema, features));
-  if (source && options.class_column && !options.class_column->cuts.empty())
-    source = std::make_unique<SlicedSource>(std::move(source), options.class_column->cuts);
-  return OpenedData{std::move(source), std::move(map), std::move(classes), std::move(source_options)};
+  auto source = EIGENVEIL_TRY(rows.take(chosen.source));
+  if (source && !options.given) EIGENVEIL_TRY(check_images(options, chosen.source, *source));
+  auto map = EIGENVEIL_TRY(map_for(options, chosen.schema, features));
+  std::optional<ResponseShares> shares;
+  if (options.response) {
+    shares = options.response->shares.value_or(default_shares(options, map));
+    map = EIGENVEIL_TRY(map_with(*shares, map));
+  }
+  if (source && !chosen.cuts.empty()) source = std::make_unique<SlicedSource>(std::move(source), chosen.cuts);
+  return OpenedData{std::move(source),
+                    std::move(map),
+                    std::move(chosen.classes),
+                    std::move(chosen.name),
+                    std::move(chosen.cuts),
+                    first_view,
+                    std::move(chosen.source),
+                    {},
+                    shares};
 }
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
@@ -192,7 +231,7 @@ Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, co
   const std::size_t program = std::size_t{options.pairs ? 512U : 96U} << 20;
   constexpr std::size_t kLeastRows = std::size_t{16} << 20;
   if (run.memory < program + kLeastRows + reserved)
-    return usage_error(fmt::format("--memory {}M is too little: this job needs at least {}M besides the rows",
+    return usage_error(fmt::format("`memory` {}M is too little: this job needs at least {}M besides the rows",
                                    run.memory >> 20, ((program + kLeastRows + reserved) >> 20) + 1));
   observer.step(options.pairs ? "reading and encoding pairs" : "reading rows");
   if (!opened.source) return internal_error("there is no file to read rows from");

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/cca.hpp"
 
-#include "eigenveil/estimators/gep/cca.hpp"
+#include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
 namespace {
@@ -18,21 +19,17 @@ std::size_t features_of(const ColumnMap& map, std::size_t raw_columns) {
 
 Result<Study> study(CcaJob job) {
   if (job.x_columns.empty() || job.y_columns.empty())
-    return usage_error("--x-columns and --y-columns say which columns are the two views: give both");
+    return usage_error("`x_columns` and `y_columns` say which columns are the two views: give both");
   RowOptions& rows = job.fit.rows;
   if (!rows.source.columns.empty())
-    return usage_error("--columns does not go with --x-columns and --y-columns, which choose columns already");
-  const auto facts = EIGENVEIL_TRY(file_facts(rows));
-  const auto x = EIGENVEIL_TRY(column_names(rows, facts.source, job.x_columns));
-  const auto y = EIGENVEIL_TRY(column_names(rows, facts.source, job.y_columns));
-  // The rows with the columns of x first, then those of y.
-  auto& both = rows.schema ? rows.schema_columns : rows.source.columns;
-  both = x;
-  both.insert(both.end(), y.begin(), y.end());
-  return Study{job.fit, [job, raw_x = x.size()](const OpenedData& opened) -> Result<Rivals> {
+    return usage_error("`columns` does not go with `x_columns` and `y_columns`, which choose columns already");
+  rows.first_view = job.x_columns;
+  rows.second_view = job.y_columns;
+  return Study{job.fit, [job](const OpenedData& opened) -> Result<Rivals> {
                  Rivals rivals;
-                 rivals.estimators.push_back(estimator(
-                     CcaOptions{gep_options(job.gep, job.fit, opened.map.features()), features_of(opened.map, raw_x)}));
+                 rivals.estimators.push_back(estimator_by(
+                     job.fit.privacy.calibration, CcaOptions{gep_options(job.gep, job.fit, opened.map.features()),
+                                                             features_of(opened.map, opened.first_view)}));
                  return rivals;
                }};
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/clip.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +7,7 @@
 
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/estimators/clip/training.hpp"
+#include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
 namespace {
@@ -33,15 +35,15 @@ Result<ClipOptions> options_for(const ClipJob& job, const OpenedData& opened) {
     options.training.temperature = job.temperature;
     options.training.linear = job.objective == "linear";
   } else if (job.training) {
-    return usage_error("--clip, --sample-rate, --steps, --optimizer and --lr are for --method batch and pair");
+    return usage_error("`clip`, `sample_rate`, `steps`, `optimizer` and `lr` are for `method` batch and pair");
   }
   options.start_by = job.start;
   const std::string objective = objective_of(options);
   if (job.objective && *job.objective != objective)
     return usage_error(
-        fmt::format("--method {} has the objective {}, not {}", name(options.method), objective, *job.objective));
+        fmt::format("`method` {} has the objective {}, not {}", name(options.method), objective, *job.objective));
   if (!(job.temperature > 0) || !std::isfinite(job.temperature))
-    return usage_error(fmt::format("--temperature must be finite and positive, but is {}", job.temperature));
+    return usage_error(fmt::format("`temperature` must be finite and positive, but is {}", job.temperature));
   return options;
 }
 
@@ -84,7 +86,7 @@ nlohmann::json training_json(const ClipOptions& options) {
 std::string spread_note(const ClipOptions& options) {
   return fmt::format(
       "The sensitivity of pair is 2 C (1 + e^(2/temperature)) = {:.4g} C: it pays only if batches are far larger than "
-      "e^(2/temperature) = {:.4g} pairs. Raise --temperature or --sample-rate.",
+      "e^(2/temperature) = {:.4g} pairs. Raise `temperature` or `sample_rate`.",
       PairGradient::bound(options.training.temperature, 1), PairGradient::spread(options.training.temperature));
 }
 
@@ -96,17 +98,13 @@ class ClipEstimator final : public Estimator {
   std::string_view name() const override { return "clip"; }
   std::string method() const override { return std::string(eigenveil::name(options_.method)); }
   std::string purpose() const override {
-    return fmt::format("clip --method {}{} --dim {}", method(),
-                       options_.start_by ? fmt::format(" --start {}", eigenveil::name(*options_.start_by)) : "",
+    return fmt::format("clip, method {}{}, dim {}", method(),
+                       options_.start_by ? fmt::format(", start {}", eigenveil::name(*options_.start_by)) : "",
                        options_.dim);
   }
   nlohmann::json options() const override;
   Status check(const RowsShape& shape, const Budget& budget) const override;
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    PrivacyPlan shape = plan_clip(budget.adjacency, settled(budget));
-    if (budget.calibration == Calibration::kTight) return shape;
-    return paper_plan_training(EIGENVEIL_TRY(calibrate(shape, budget.epsilon, budget.delta, budget.accounting)));
-  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_clip(budget.adjacency, settled(budget)); }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return columns * columns * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
   }
@@ -131,12 +129,10 @@ nlohmann::json ClipEstimator::options() const {
 }
 
 Status ClipEstimator::check(const RowsShape& shape, const Budget& budget) const {
-  if (budget.calibration == Calibration::kPaper && (options_.method != ClipMethod::kBatch || options_.start_by))
-    return usage_error("--calibration paper is the paper's algorithm: it needs --method batch, without --start");
   if (trains(options_.method) && budget.adjacency != Adjacency::kAddRemoveOne)
     return usage_error(
-        fmt::format("--method {} samples its batches, which hides one pair more or less: say "
-                    "--adjacency add-remove-one",
+        fmt::format("`method` {} samples its batches, which hides one pair more or less: say "
+                    "`adjacency` add-remove-one",
                     method()));
   if (shape.rows && *shape.rows < 2) return bad_input("there must be at least two pairs");
   return eigenveil::check(shape, options_);
@@ -179,10 +175,30 @@ std::vector<std::string> ClipEstimator::notes(std::size_t rows) const {
 }
 
 Result<Rivals> rivals_of(const ClipJob& job, const OpenedData& opened) {
+  const ClipOptions options = EIGENVEIL_TRY(options_for(job, opened));
+  std::unique_ptr<Estimator> fitting = std::make_unique<ClipEstimator>(options, job.temperature, opened.pairs);
+  if (job.fit.privacy.calibration == Calibration::kPaper) fitting = papers::estimator(options, std::move(fitting));
   Rivals rivals;
-  rivals.estimators.push_back(
-      std::make_unique<ClipEstimator>(EIGENVEIL_TRY(options_for(job, opened)), job.temperature, opened.pairs));
+  rivals.estimators.push_back(std::move(fitting));
   return rivals;
+}
+
+constexpr double kLargestForecast = 4096;  // pairs of a batch
+
+// n rows have batches of the same size as any other number of rows.
+Contender contender_for(ClipMethod method, const PairModel& model, const ClipTrial& trial) {
+  ClipOptions options{.method = method, .dim = model.dim};
+  options.x_columns = model.x_columns;
+  options.training = trial.training;
+  if (trains(method)) options.start_by = trial.start;
+  const auto inputs = std::make_shared<const PairInputs>(PairInputs{.vectors = true, .x_features = model.x_columns});
+  Contender contender{[=](std::size_t rows) {
+    ClipOptions known = options;
+    known.training.sample_rate = std::min(1.0, trial.batch / static_cast<double>(rows));
+    return std::make_unique<ClipEstimator>(known, known.training.temperature, inputs);
+  }};
+  if (trains(method)) contender.adjacency = Adjacency::kAddRemoveOne;
+  return contender;
 }
 
 }  // namespace
@@ -192,10 +208,26 @@ std::string_view name(ClipMethod method) {
   return kNames[static_cast<std::size_t>(method)];
 }
 
+Result<ForecastRequest> clip_forecast(const PairModel& model, const ClipTrial& trial, const Budget& budget) {
+  if (!(trial.batch >= 2 && trial.batch <= kLargestForecast))
+    return usage_error(fmt::format("`batch` must be from 2 to {}, but is {}", kLargestForecast, trial.batch));
+  ForecastRequest request{.task = "clip", .model = public_model(model), .budget = budget};
+  request.remedies = "Gather more pairs, use fewer columns, or spend more epsilon.";
+  for (const ClipMethod method : {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kBatch, ClipMethod::kPair})
+    request.contenders.push_back(contender_for(method, model, trial));
+  request.facts = {{"dim", model.dim}, {"sample_rate", std::min(1.0, trial.batch / static_cast<double>(model.rows))}};
+  if (trial.start) request.facts["start"] = name(*trial.start);
+  if (const double spread = PairGradient::spread(trial.training.temperature); trial.batch < 10 * spread)
+    request.notes.push_back(fmt::format(
+        "pair pays only if batches are far larger than e^(2/temperature) = {:.3g} pairs; here they have about {:g}.",
+        spread, trial.batch));
+  return request;
+}
+
 Result<Study> study(ClipJob job) {
   if (job.fit.run.engine && job.method && trains(*job.method))
     return usage_error(
-        fmt::format("--method {} needs whole batches in one process: leave --engine out", name(*job.method)));
+        fmt::format("`method` {} needs whole batches in one process: leave `engine` out", name(*job.method)));
   const bool scatter = job.encoders.image_encoder == "scatter" && job.pairs.x.empty() && !job.given_x;
   job.fit.rows.pairs =
       PairReading{.files = job.pairs,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +43,7 @@ Status choose_encoder(const nlohmann::json& encoders, const std::string& side, c
   if (ours) {
     if (!named.empty() && named != kind)
       return usage_error(
-          fmt::format("this model was fitted with the {} encoder {}: leave --{}-encoder out", side, kind, side));
+          fmt::format("this model was fitted with the {} encoder {}: leave `{}_encoder` out", side, kind, side));
     return {};
   }
   const std::string file = encoders.at(side + "_file");
@@ -50,12 +51,12 @@ Status choose_encoder(const nlohmann::json& encoders, const std::string& side, c
   if (sha256.size() != 64 || sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
     return bad_input(fmt::format("the model does not tell the SHA-256 of its {} encoder; fit it again", side));
   if (named.empty())
-    missing = fmt::format("this model was fitted with {}:{} (SHA-256 {}): name that file with --{}-encoder {}:FILE",
+    missing = fmt::format("this model was fitted with {}:{} (SHA-256 {}): name that file with `{}_encoder` {}:FILE",
                           kind, printable(file), sha256, side, kind);
   else if (split_encoder(named).first != kind)
     return usage_error(
         fmt::format("this model was fitted with a {} encoder of kind {}: name its file with "
-                    "--{}-encoder {}:FILE",
+                    "`{}_encoder` {}:FILE",
                     side, kind, side, kind));
   chosen = named;
   return {};
@@ -119,8 +120,9 @@ Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matri
 
 Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& path, int threads, Observer& observer) {
   if (!reader.missing_image.empty()) return usage_error(reader.missing_image);
-  const auto encoder = EIGENVEIL_TRY(encoder_for(path, reader.choices, threads));
-  auto view = EIGENVEIL_TRY(image_view(path, encoder, nullptr, threads));
+  auto images = EIGENVEIL_TRY(images_of(path, reader.choices, threads));
+  const std::optional<PublicBasis> none;
+  const auto view = image_view(std::move(images.rows), path, images.encoder, none, threads);
   observer.step("embedding images");
   return embed_view(*view, *reader.image_weights, *reader.image_offset, observer);
 }
@@ -246,8 +248,8 @@ Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named
   const auto reader = EIGENVEIL_TRY(reader_of(model, named));
   if (reader.vectors ? pairs.x.empty() || pairs.y.empty()
                      : pairs.images.empty() || pairs.captions.empty() == pairs.labels.empty())
-    return usage_error(reader.vectors ? "this model was fitted on vectors: give --x and --y"
-                                      : "give --images, and either --labels or --captions");
+    return usage_error(reader.vectors ? "this model was fitted on vectors: give `x` and `y`"
+                                      : "give `images`, and either `labels` or `captions`");
   const auto embedded = EIGENVEIL_TRY(embed_pairs(reader, model, pairs, thread_count(run), observer));
   const auto n = static_cast<std::size_t>(embedded.images.rows());
   if (n != embedded.text_of.size())
@@ -279,10 +281,10 @@ Result<std::size_t> embed_clip(const Model& model, const NamedEncoders& named, c
   const auto reader = EIGENVEIL_TRY(reader_of(model, named));
   const int given = (what.images.empty() ? 0 : 1) + (what.captions.empty() ? 0 : 1) + (what.x.empty() ? 0 : 1) +
                     (what.y.empty() ? 0 : 1);
-  if (given != 1) return usage_error("give one of --images, --texts, --x and --y to embed");
+  if (given != 1) return usage_error("give one of `images`, `texts`, `x` and `y` to embed");
   if (reader.vectors == (what.x.empty() && what.y.empty()))
-    return usage_error(reader.vectors ? "this model was fitted on vectors: give --x or --y"
-                                      : "this model was fitted on images and texts: give --images or --texts");
+    return usage_error(reader.vectors ? "this model was fitted on vectors: give `x` or `y`"
+                                      : "this model was fitted on images and texts: give `images` or `texts`");
   const auto rows =
       EIGENVEIL_TRY(!what.images.empty()     ? embed_images(reader, what.images, thread_count(run), observer)
                     : !what.captions.empty() ? embed_texts(reader, what.captions, thread_count(run), observer)

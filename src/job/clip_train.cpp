@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/clip_train.hpp"
 
 #include <fmt/format.h>
@@ -5,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
 #include "eigenveil/torch/module.hpp"
 #include "training_run.hpp"
@@ -16,19 +18,19 @@ using Tensors = std::vector<Tensor>;
 
 Status check_job(const ClipTrainJob& job) {
   if (job.privacy.adjacency != Adjacency::kAddRemoveOne)
-    return usage_error("clip train draws Poisson batches, which are accounted for --adjacency add-remove-one alone");
+    return usage_error("clip train draws Poisson batches, which are accounted for `adjacency` add-remove-one alone");
   if (job.privacy.calibration == Calibration::kPaper)
-    return usage_error("clip train has no --calibration paper: the paper's noise is not enough (docs/departures.md)");
-  if (job.run.engine) return usage_error("clip train runs in one process: leave --engine out");
-  if (job.steps < 1) return usage_error(fmt::format("--steps must be 1 or more, but is {}", job.steps));
+    return usage_error("clip train has no `calibration` paper: the paper's noise is not enough (docs/departures.md)");
+  if (job.run.engine) return usage_error("clip train runs in one process: leave `engine` out");
+  if (job.steps < 1) return usage_error(fmt::format("`steps` must be 1 or more, but is {}", job.steps));
   if (job.checkpoint_every < 1)
-    return usage_error(fmt::format("--checkpoint-every must be 1 or more, but is {}", job.checkpoint_every));
-  if (job.resume && job.checkpoint.empty()) return usage_error("--resume needs --checkpoint, the folder of the run");
+    return usage_error(fmt::format("`checkpoint_every` must be 1 or more, but is {}", job.checkpoint_every));
+  if (job.resume && job.checkpoint.empty()) return usage_error("`resume` needs `checkpoint`, the folder of the run");
   if (!job.checkpoint.empty() && !job.privacy.use_ledger)
     return usage_error(
-        "--checkpoint needs a ledger, which alone knows what a run may go on from: leave --no-ledger or --checkpoint "
+        "`checkpoint` needs a ledger, which alone knows what a run may go on from: leave `no_ledger` or `checkpoint` "
         "out");
-  for (const auto& [flag, value] : {std::pair("--lr", job.lr), std::pair("--temperature", job.temperature)})
+  for (const auto& [flag, value] : {std::pair("`lr`", job.lr), std::pair("`temperature`", job.temperature)})
     if (!(value > 0) || !std::isfinite(value))
       return usage_error(fmt::format("{} must be finite and positive, but is {}", flag, value));
   return check_writable(job.out);
@@ -107,7 +109,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
     const auto noisy = oracle.ask(kNoisyGradient, gradient);
     if (!noisy) return run.stop(job, noisy.error());
     descent.step(state.parameters, state.descent, noisy->value().col(0), next.parameters, next.descent);
-    if (!next.parameters.allFinite()) return run.stop(job, bad_input("the parameters overflow; lower --lr or --clip"));
+    if (!next.parameters.allFinite()) return run.stop(job, bad_input("the parameters overflow; lower `lr` or `clip`"));
     std::swap(state, next);
     // Kept before the next gradient is taken at these parameters.
     if (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps) EIGENVEIL_TRY(run.checkpoint());
@@ -121,7 +123,7 @@ Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data
 Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observer) {
   EIGENVEIL_TRY(check_job(job));
   if (const auto rate = SampleRate::of(job.sample_rate); !rate)
-    return usage_error(fmt::format("--sample-rate: {}", rate.error().message));
+    return usage_error(fmt::format("`sample_rate`: {}", rate.error().message));
   observer.step("loading the module");
   const auto module = EIGENVEIL_TRY(ModuleFile::read(job.module));
   TorchTraineeOptions options{module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
@@ -148,7 +150,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   manifest["parameters"] = start.size();
   observer.step("writing module");
   const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), start.size()}, manifest.dump(1)));
-  EIGENVEIL_TRY(write_text_file(job.out, bytes));
+  EIGENVEIL_TRY(write_file(job.out, bytes));
   EIGENVEIL_TRY(run.finish());
   observer.step("done");
   return manifest;

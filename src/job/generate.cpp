@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/generate.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +9,9 @@
 #include <numbers>
 #include <numeric>
 
-#include "../release/atomic_file.hpp"
-#include "../release/npy.hpp"
+#include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/data/npy_file.hpp"
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 
 namespace eigenveil {
@@ -64,20 +66,20 @@ PopulationCovariance make_covariance(const GenerateOptions& options, SecureRando
 }
 
 Status check(const GenerateOptions& options) {
-  if (options.rows < 1 || options.columns < 1) return usage_error("--rows and --columns must be at least 1");
+  if (options.rows < 1 || options.columns < 1) return usage_error("`rows` and `columns` must be at least 1");
   const bool sparse = options.population == Population::kSparse;
   const std::size_t most = sparse ? std::min(options.sparsity, options.columns) : options.columns;
   if (options.components < 1 || options.components > most)
-    return usage_error(fmt::format("--components must be from 1 to {}, but is {}", most, options.components));
+    return usage_error(fmt::format("`components` must be from 1 to {}, but is {}", most, options.components));
   if (sparse && options.sparsity > options.columns)
-    return usage_error(fmt::format("--sparsity {} is more than --columns {}", options.sparsity, options.columns));
-  if (!(options.gap >= 1) || !std::isfinite(options.gap)) return usage_error("--gap must be finite and at least 1");
+    return usage_error(fmt::format("`sparsity` {} is more than `columns` {}", options.sparsity, options.columns));
+  if (!(options.gap >= 1) || !std::isfinite(options.gap)) return usage_error("`gap` must be finite and at least 1");
   if (!(options.spike >= 0) || !std::isfinite(options.spike))
-    return usage_error("--spike must be finite, not negative");
+    return usage_error("`spike` must be finite, not negative");
   if (!(options.noise_variance >= 0) || !std::isfinite(options.noise_variance))
-    return usage_error("--noise-variance must be finite and not negative");
-  if (!options.out.ends_with(".npy")) return usage_error("--out must end in .npy");
-  if (!options.truth.empty() && !options.truth.ends_with(".npz")) return usage_error("--truth must end in .npz");
+    return usage_error("`noise_variance` must be finite and not negative");
+  if (!options.out.ends_with(".npy")) return usage_error("`out` must end in .npy");
+  if (!options.truth.empty() && !options.truth.ends_with(".npz")) return usage_error("`truth` must end in .npz");
   return {};
 }
 
@@ -90,8 +92,7 @@ Status generate(const GenerateOptions& options, Observer& observer) {
   const PopulationCovariance covariance = make_covariance(options, random);
 
   observer.step("generating rows");
-  auto file = EIGENVEIL_TRY(AtomicFile::create(options.out));
-  EIGENVEIL_TRY(file.append(npy_header(options.rows, options.columns, false)));
+  auto file = EIGENVEIL_TRY(NpyFile::create(options.out, options.columns));
   const std::size_t batch = std::clamp<std::size_t>((std::size_t{1} << 20) / options.columns, 1, 4096);
   for (std::size_t done = 0; done < options.rows;) {
     const auto rows = static_cast<Eigen::Index>(std::min(batch, options.rows - done));
@@ -101,7 +102,7 @@ Status generate(const GenerateOptions& options, Observer& observer) {
     fill_normal(random, z.data(), static_cast<std::size_t>(z.size()));
     fill_normal(random, g.data(), static_cast<std::size_t>(g.size()));
     g = std::sqrt(covariance.sigma2) * g + std::sqrt(covariance.lambda) * z * covariance.U.transpose();
-    EIGENVEIL_TRY(file.append({reinterpret_cast<const char*>(g.data()), static_cast<std::size_t>(g.size()) * 8}));
+    EIGENVEIL_TRY(file.append(g));
     done += static_cast<std::size_t>(rows);
     observer.progress(static_cast<double>(done) / static_cast<double>(options.rows));
   }

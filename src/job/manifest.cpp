@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/manifest.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 
 #include "eigenveil/base/version.hpp"
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
+#include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
 namespace {
@@ -32,9 +34,11 @@ void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const C
 
 }  // namespace
 
+std::string_view name(MissingPolicy missing) { return missing == MissingPolicy::kError ? "error" : "zero-row"; }
+
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
-          {"missing", rows.missing == MissingPolicy::kError ? "error" : "zero-row"},
+          {"missing", name(rows.missing)},
           {"row_bound", row_bound},
           {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
 }
@@ -71,14 +75,7 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
   if (charge.federation) manifest["federation"] = *charge.federation;
   if (rows)
     manifest[privacy.adjacency == Adjacency::kReplaceOne ? "rows" : "noisy_rows"] = static_cast<long long>(*rows);
-  if (privacy.calibration == Calibration::kPaper) {
-    manifest["calibration"] = "paper";
-    const bool more = charge.certified_epsilon > privacy.epsilon.value();
-    manifest["warnings"].push_back(
-        fmt::format("{}: the noise is what the paper prescribes for epsilon {:g}; our accountant certifies {:.4g}.",
-                    more ? "Paper calibration, not certified" : "Paper calibration", privacy.epsilon.value(),
-                    charge.certified_epsilon));
-  }
+  if (privacy.calibration == Calibration::kPaper) papers::stamp(manifest, privacy.epsilon, charge.certified_epsilon);
   manifest["guarantee_kind"] = charge.plan.model_based ? "model" : "strict";
   if (!charge.secure) manifest["warnings"].push_back("The noise was seeded: this release is NOT PRIVATE.");
   return manifest;

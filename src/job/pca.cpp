@@ -1,4 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/pca.hpp"
+
+#include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
 namespace {
@@ -6,11 +9,10 @@ namespace {
 PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOptions& preparation) {
   PcaProgram program{method, {job.components, preparation, job.sparsity}, job.power, job.spiked};
   program.spiked.power = job.power;
-  program.as_in_paper = job.fit.privacy.calibration == Calibration::kPaper;
   return program;
 }
 
-// Everything the user left to the planner, best first guess included.
+// Everything the user left to a forecast, best first guess included.
 std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions& preparation, std::size_t columns) {
   const PcaOptions options{job.components, preparation, job.sparsity};
   if (!job.method) {
@@ -28,7 +30,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   const bool rows_known =
       job.guess.expected_rows || (job.fit.privacy.adjacency == Adjacency::kReplaceOne && !elsewhere(job.fit.rows));
   if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
-    for (const std::size_t rounds : {4, 8}) {
+    for (const std::size_t rounds : {4U, 8U}) {
       programs.push_back(given);
       programs.back().spiked.subspace = Subspace::kAdaptivePower;
       programs.back().spiked.power.rounds = rounds;
@@ -36,7 +38,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   const bool iterates = *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSpiked;
   if (iterates && job.choose_rounds) {
     programs.clear();
-    for (const std::size_t rounds : {4, 8, 16}) {
+    for (const std::size_t rounds : {4U, 8U, 16U}) {
       programs.push_back(given);
       programs.back().power.rounds = rounds;
     }
@@ -47,22 +49,32 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
 Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const std::size_t d = opened.map.features();
   const Budget budget = budget_of(job.fit.privacy);
-  if (!job.method && budget.calibration == Calibration::kPaper)
-    return usage_error("--calibration paper needs a --method: each paper has its own");
+  const Calibration calibration = job.fit.privacy.calibration;
+  EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
   const auto programs = programs_for(job, preparation_of(job.fit.rows), d);
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
   Rivals rivals;
-  for (const PcaProgram& program : programs) rivals.estimators.push_back(estimator(program));
-  rivals.choose = [&job, programs, budget](const HeldRows& rows, Observer& observer) -> Result<Chosen> {
-    const auto selection =
-        EIGENVEIL_TRY(select(programs, job.guess, rows, budget, thread_count(job.fit.run), observer));
-    return Chosen{selection.index,
-                  {{"chosen", describe(programs[selection.index])}, {"forecasts", selection.forecasts}}};
-  };
+  rivals.guess = guessed_rows(job.guess, job.components, job.sparsity);
+  for (PcaProgram program : programs) {
+    rivals.estimators.push_back(estimator_by(calibration, program));
+    program.options.preparation = {};
+    rivals.prepared.push_back(estimator_by(calibration, program));
+  }
   return rivals;
 }
 
 }  // namespace
+
+ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget) {
+  const PcaOptions options{model.components, {}, model.sparsity};
+  std::vector<PcaProgram> programs = candidates(options, static_cast<std::size_t>(model.spectrum.size()));
+  if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
+  ForecastRequest request{.task = "pca", .model = public_model(model), .budget = budget};
+  request.remedies = kPcaRemedies;
+  for (const PcaProgram& program : programs)
+    request.contenders.push_back({[program](std::size_t) { return estimator(program); }});
+  return request;
+}
 
 Study study(PcaJob job) {
   const auto shared = std::make_shared<const PcaJob>(std::move(job));

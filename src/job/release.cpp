@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/release.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/job/choose.hpp"
 #include "eigenveil/job/manifest.hpp"
 
 namespace eigenveil {
@@ -12,7 +15,7 @@ namespace {
 Status check_outputs(const FitJob& job, std::size_t columns) {
   const auto shape = job.report_options.image_shape;
   if (shape && shape->height * shape->width != columns)
-    return usage_error(fmt::format("--image-shape {}x{} has {} pixels, but the data has {} columns", shape->height,
+    return usage_error(fmt::format("`image_shape` {}x{} has {} pixels, but the data has {} columns", shape->height,
                                    shape->width, shape->height * shape->width, columns));
   if (job.out) EIGENVEIL_TRY(check_writable(*job.out));
   return job.report.empty() ? Status() : check_writable(job.report);
@@ -25,7 +28,7 @@ Status write_outputs(const Model& model, const FitJob& job, Observer& observer) 
   }
   if (!job.report.empty()) {
     observer.step("writing report");
-    EIGENVEIL_TRY(write_text_file(job.report, html_report(model, job.report_options)));
+    EIGENVEIL_TRY(write_file(job.report, html_report(model, job.report_options)));
   }
   observer.step("done");
   return {};
@@ -48,22 +51,23 @@ nlohmann::json noise_json(const std::vector<NotedNoise>& noise) {
 }
 
 Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracle& charge, const OpenedData& opened,
-               Fit fit) {
+               const ColumnMap& columns, Fit fit) {
   const double radius = charge.oracle->shape().lattice.radius;
   nlohmann::json options = estimator.options();
   options.update(fit.options);
   if (bounded_by_options(job.rows)) options.update(row_options_json(job.rows, radius));
+  if (opened.pairs) options["missing"] = name(job.rows.missing);
   Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
   model.manifest["noise"] = noise_json(*charge.noise);
   model.manifest.update(fit.facts);
   for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
   if (opened.pairs) return model;
-  add_columns(model.manifest, opened.map);
+  add_columns(model.manifest, columns);
   // The public map to features stands beside the mean of the features.
   const auto mean = std::find_if(model.arrays.begin(), model.arrays.end(),
                                  [](const NamedArray& array) { return array.name == "mean"; });
   if (mean != model.arrays.end())
-    model.arrays.insert(mean + 1, {{"offset", opened.map.offset(), true}, {"scale", opened.map.scale(), true}});
+    model.arrays.insert(mean + 1, {{"offset", columns.offset(), true}, {"scale", columns.scale(), true}});
   return model;
 }
 
@@ -79,15 +83,20 @@ PreparationOptions preparation_of(const RowOptions& rows) {
 
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
   if (job.privacy.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
-    return usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number");
+    return usage_error("`delta` auto tells the number of rows, which add-remove-one hides: give a number");
+  EIGENVEIL_TRY(check_payer(job.privacy, files_of(job.rows)));
   const RowsShape shape{opened.map.features(), {}, {1, 20}, job.privacy.adjacency};
-  for (const auto& one : rivals.estimators)
+  for (const auto& one : rivals.estimators) {
+    // What is not calibrated is charged as it is, so it must be a paper's own noise.
+    if (job.privacy.calibration == Calibration::kPaper && !one->noise_settled())
+      return usage_error(fmt::format("`calibration` paper: no paper prescribes the noise of {}", one->name()));
     if (const auto fits = one->check(shape, budget_of(job.privacy)); !fits) {
       Error error = fits.error();
       if (error.code == ErrorCode::kBadInput && !opened.pairs)
         error.message = place_of(job.rows) + ": " + error.message;
       return error;
     }
+  }
   return check_outputs(job, shape.columns);
 }
 
@@ -100,12 +109,13 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (job.privacy.adjacency == Adjacency::kReplaceOne) count = rows.rows();
   if (job.privacy.auto_delta) {
     if (!count)
-      return usage_error("--delta auto needs a number of rows that is known before the charge: give a number");
+      return usage_error("`delta` auto needs a number of rows that is known before the charge: give a number");
     job.privacy.delta = EIGENVEIL_TRY(Delta::of(0.5 / static_cast<double>(std::max<std::size_t>(1, *count))));
   }
   const Budget budget = budget_of(job.privacy);
   Chosen choice{0, {}};
-  if (rivals.estimators.size() > 1) choice = EIGENVEIL_TRY(rivals.choose(rows, observer));
+  if (rivals.estimators.size() > 1)
+    choice = EIGENVEIL_TRY(choose(rivals, rows, budget, thread_count(job.run), observer));
   const Estimator& chosen = *rivals.estimators[choice.index];
   EIGENVEIL_TRY(chosen.check({rows.columns(), count, rows.lattice(), job.privacy.adjacency}, budget));
   const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(budget));
@@ -114,7 +124,7 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));
   if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
-  Model model = model_of(job, chosen, charged, opened, std::move(fit));
+  Model model = model_of(job, chosen, charged, opened, rivals.columns.value_or(opened.map), std::move(fit));
   EIGENVEIL_TRY(write_outputs(model, job, observer));
   return Release{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "run_folder.hpp"
 
 #include <fmt/format.h>
@@ -9,8 +10,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/base/printable.hpp"
-#include "eigenveil/release/npz.hpp"
+#include "eigenveil/data/npz.hpp"
 
 namespace eigenveil {
 namespace {
@@ -76,8 +78,8 @@ Result<RunFolder> RunFolder::begin(const std::string& path, nlohmann::json run) 
   RunFolder folder(path);
   if (std::filesystem::exists(folder.file(kRun), failure))
     return usage_error(fmt::format(
-        "--checkpoint {}: holds a run already; go on with it by --resume, or choose another folder", printable(path)));
-  EIGENVEIL_TRY(write_text_file(folder.file(kRun), run.dump(1) + "\n"));
+        "`checkpoint` {}: holds a run already; go on with it by `resume`, or choose another folder", printable(path)));
+  EIGENVEIL_TRY(write_file(folder.file(kRun), run.dump(1) + "\n"));
   folder.run_ = std::move(run);
   return folder;
 }
@@ -87,13 +89,14 @@ Result<RunFolder> RunFolder::reopen(const std::string& path) {
   std::ifstream file(folder.file(kRun));
   if (!file)
     return usage_error(
-        fmt::format("--resume: there is no run in {}; leave --resume out to begin one", printable(path)));
+        fmt::format("`resume`: there is no run in {}; leave `resume` out to begin one", printable(path)));
   folder.run_ = nlohmann::json::parse(file, nullptr, false);
   if (!folder.run_.is_object())
     return bad_input(fmt::format("{}/{}: is damaged; begin a new run in another folder", printable(path), kRun));
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(path, failure))  // of a process that was killed
-    if (entry.path().filename().string().starts_with(".eigenveil-")) std::filesystem::remove(entry.path(), failure);
+    if (entry.path().filename().string().starts_with(AtomicFile::kTemporary))
+      std::filesystem::remove(entry.path(), failure);
   return folder;
 }
 
@@ -103,7 +106,7 @@ Result<std::string> RunFolder::save(const TrainingState& state) {
   const std::string bytes = bytes_of(state);
   std::string sealed(bytes.size() + crypto_secretbox_MACBYTES, '\0');
   crypto_secretbox_easy(raw(sealed), raw(bytes), bytes.size(), kNonce.data(), raw(key));
-  EIGENVEIL_TRY(write_text_file(file(kStates[next_]), sealed));
+  EIGENVEIL_TRY(write_file(file(kStates[next_]), sealed));
   next_ = 1 - next_;
   std::string hex(2 * kKeyBytes + 1, '\0');
   sodium_bin2hex(hex.data(), hex.size(), raw(key), key.size());
@@ -124,7 +127,7 @@ Result<TrainingState> RunFolder::load(const std::string& hex) {
     if (auto state = state_of(*bytes)) return *std::move(state);
   }
   return usage_error(fmt::format(
-      "--resume: {} does not hold the state that the ledger knows this run has come to: it is a copy, or was put "
+      "`resume`: {} does not hold the state that the ledger knows this run has come to: it is a copy, or was put "
       "back from one, and to go on from an earlier state would release more than was charged. Resume the "
       "folder that the run is in, or begin a new run",
       printable(path_)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "training_run.hpp"
 
 #include <fmt/format.h>
@@ -26,11 +27,11 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
     if (then.contains(key) && then[key] == value) continue;
     if (key.ends_with(" file"))
       return usage_error(fmt::format(
-          "--resume: the {} is not the one that the run in {} began with: its contents have changed, or it is "
+          "`resume`: the {} is not the one that the run in {} began with: its contents have changed, or it is "
           "another file. Give the one it began with, or begin a new run",
           key, folder));
     return usage_error(
-        fmt::format("--resume: {} is {}, but the run in {} began with {}; give the options it began with", key,
+        fmt::format("`resume`: {} is {}, but the run in {} began with {}; give the options it began with", key,
                     value.dump(), folder, then.value(key, nlohmann::json()).dump()));
   }
   return {};
@@ -38,8 +39,8 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
 
 Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
   const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
-  const PrivacyPlan shape{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
-  return certify(shape, NoisyVector::sensitivity(), job.privacy);
+  const PrivacyPlan draft{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
+  return certify(draft, NoisyVector::sensitivity(), job.privacy);
 }
 
 std::string new_id() {
@@ -66,8 +67,8 @@ Result<Earlier> find_earlier(const ClipTrainJob& job, const nlohmann::json& iden
   auto record = EIGENVEIL_TRY(ledger.find_work(key_of(run["id"])));
   if (!record)
     return usage_error(
-        fmt::format("--resume: the ledger knows nothing of the run in {}: it was charged to another ledger, or never. "
-                    "Name its ledger with --ledger, or begin a new run",
+        fmt::format("`resume`: the ledger knows nothing of the run in {}: it was charged to another ledger, or never. "
+                    "Name its ledger with `ledger`, or begin a new run",
                     job.checkpoint));
   return Earlier{std::move(folder), *std::move(record)};
 }
@@ -139,7 +140,7 @@ Status TrainingRun::checkpoint() {
 
 Error TrainingRun::stop(const ClipTrainJob& job, const Error& why) {
   const Status ended = charge_.work->close(WorkState::kEnded);
-  std::string kept = "No --checkpoint was given, so nothing is kept.";
+  std::string kept = "No `checkpoint` was given, so nothing is kept.";
   if (folder_) {
     const Status saved = folder_->keep(state_);
     kept = saved && ended ? fmt::format(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "account.hpp"
 
 #include <fmt/format.h>
@@ -69,8 +70,7 @@ Result<Account> load_account(const Database& db, const std::string& name) {
                 name);
   const auto found = EIGENVEIL_TRY(row.step());
   if (!found)
-    return usage_error(fmt::format(
-        "The ledger has no data set '{}'. Create it with: eigenveil ledger create NAME --epsilon E --delta D", name));
+    return usage_error(fmt::format("The ledger has no data set '{}'. Create it with: `eigenveil ledger create`", name));
   const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(row.text(3)));
   const auto limit = EIGENVEIL_TRY(limit_of(row));
   Account account{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "anchor.hpp"
 
 #include <fcntl.h>
@@ -9,6 +10,8 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+
+#include "eigenveil/base/atomic_file.hpp"
 
 namespace eigenveil::ledger {
 namespace {
@@ -85,10 +88,7 @@ Status raise_anchor(const std::string& path, const Mark& mark) {
       ::fdatasync(file.get()) != 0)
     return anchor_failed(path);
   if (!fresh) return {};
-  const auto at = std::filesystem::canonical(path, ignored).parent_path();
-  const Descriptor folder(::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() >= 0 && ::fsync(folder.get()) != 0 && errno != EINVAL) return anchor_failed(path);
-  return {};
+  return sync_folder_of(std::filesystem::canonical(path, ignored).string());
 }
 
 }  // namespace eigenveil::ledger

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "database.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace eigenveil::ledger {
 namespace {
 
 Error cannot_make(const std::string& path) {
-  return bad_input(fmt::format("Cannot create '{}' for the ledger: {}. Choose another place with --ledger FILE.", path,
+  return bad_input(fmt::format("Cannot create '{}' for the ledger: {}. Choose another place with `ledger` FILE.", path,
                                std::strerror(errno)));
 }
 
@@ -33,7 +34,7 @@ Status make_file(const std::filesystem::path& path) {
   if (::mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return cannot_make(path.string());
   if (!std::filesystem::is_regular_file(path, ignored))
     return bad_input(fmt::format(
-        "The ledger '{}' is a folder, a device or a link to nothing, not a file. Give a file with --ledger.",
+        "The ledger '{}' is a folder, a device or a link to nothing, not a file. Give a file with `ledger`.",
         path.string()));
   return {};
 }
@@ -50,7 +51,7 @@ Result<std::shared_ptr<Database>> Database::open(const std::string& path, std::c
   std::error_code failed;
   // Absolute, so that no name means a temporary or in-memory database to SQLite.
   const std::filesystem::path file = std::filesystem::absolute(path, failed);
-  if (path.empty() || failed) return usage_error("The ledger needs a file name: --ledger FILE");
+  if (path.empty() || failed) return usage_error("The ledger needs a file name: `ledger` FILE");
   EIGENVEIL_TRY(make_folder(file.parent_path()));
   EIGENVEIL_TRY(make_file(file));
   const std::filesystem::path canonical = std::filesystem::canonical(file, failed);
@@ -133,7 +134,7 @@ Status Database::prepare_schema() {
   const bool empty = tables == 0 && application == 0 && *format == 0;
   if (!empty && application != kApplicationId)
     return bad_input(
-        fmt::format("'{}' is a database of another program, not a ledger. Choose another file with --ledger.", path_));
+        fmt::format("'{}' is a database of another program, not a ledger. Choose another file with `ledger`.", path_));
   if (!empty && (*format < 1 || *format > kFormat))
     return bad_input(fmt::format(
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
@@ -188,9 +189,9 @@ Error Database::error() const {
       return internal_error(ledger + " is locked by another process for too long. Try again when that has finished.");
     case SQLITE_FULL:
       return internal_error(ledger +
-                            " cannot be written: the disk is full. Make room, or choose another with --ledger.");
+                            " cannot be written: the disk is full. Make room, or choose another with `ledger`.");
     case SQLITE_NOTADB:
-      return bad_input(ledger + " is not a database. Choose another file with --ledger.");
+      return bad_input(ledger + " is not a database. Choose another file with `ledger`.");
     case SQLITE_CORRUPT:
       return bad_input(ledger + " is damaged. Restore it from a backup; until then nothing can be charged to it.");
     case SQLITE_READONLY:

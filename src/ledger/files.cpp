@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which files belong to which data set.
 #include "files.hpp"
 
@@ -66,7 +67,7 @@ Status ledger::refuse_other_owners(const Database& db, const Payer& payer) {
     const auto owners = EIGENVEIL_TRY(owners_of(db, file));
     if (!owners.empty() && owners.count(payer.dataset) == 0)
       return budget_refused(
-          fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by --dataset one "
+          fmt::format("{} belongs to the data set {}, whose budget '{}' cannot stand in for: name by `dataset` one "
                       "that it belongs to",
                       file.named, fmt::join(owners, ", "), payer.dataset));
   }

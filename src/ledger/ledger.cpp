@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/ledger/ledger.hpp"
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ Status check_plan(const PrivacyPlan& plan) {
     if (std::holds_alternative<PoissonGaussianEvent>(event.mechanism) && plan.adjacency != Adjacency::kAddRemoveOne)
       return usage_error(
           fmt::format("'{}' answers over a Poisson sample, which is accounted for add-remove-one "
-                      "neighbours only: use --adjacency add-remove-one",
+                      "neighbours only: use `adjacency` add-remove-one",
                       event.label));
   }
   return {};
@@ -200,12 +201,12 @@ Result<std::int64_t> ledger::charge(const Database& db, const Payer& payer, cons
   if (const Adjacency own = account.status.budget.adjacency; own != plan.adjacency)
     return usage_error(
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
-                    "give --adjacency {}, or use a data set of its own",
+                    "give `adjacency` {}, or use a data set of its own",
                     dataset, name(own), name(plan.adjacency), name(own)));
   if (plan.model_based && !account.status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "
-                    "the model. Use --guarantee strict, or a data set created with --allow-model-based",
+                    "the model. Use `guarantee` strict, or a data set created with `allow_model_based`",
                     dataset));
   EIGENVEIL_TRY(admit(account, plan));
   if (account.status.budget.limit) EIGENVEIL_TRY(bind_files(db, account.id, payer.files));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of a ledger that came back as an older copy.
 #include <fmt/format.h>
 
@@ -35,8 +36,7 @@ Status ledger::refuse_frozen(const Account& account) {
   if (!account.status.frozen) return {};
   return budget_refused(fmt::format(
       "This ledger is an older copy, and what data set '{0}' spent since it was taken is not in it. Nothing "
-      "is charged to '{0}' until you say how much that was: eigenveil ledger accept-restore NAME --spent "
-      "EPSILON",
+      "is charged to '{0}' until you say how much that was: `eigenveil ledger accept-restore`",
       account.status.budget.name));
 }
 
@@ -44,11 +44,11 @@ Status ledger::refuse_while_frozen(const Database& db) {
   Statement row(db, "SELECT name FROM dataset JOIN frozen USING (id) ORDER BY name");
   const auto found = EIGENVEIL_TRY(row.step());
   if (!found) return {};
-  return budget_refused(fmt::format(
-      "This ledger is an older copy. Accept that first, beginning with data set '{}' (eigenveil ledger "
-      "accept-restore NAME --spent EPSILON); then make data sets that the copy lacks anew, with what is left "
-      "of their budget.",
-      row.text(0)));
+  return budget_refused(
+      fmt::format("This ledger is an older copy. Accept that first, beginning with data set '{}' (`eigenveil ledger "
+                  "accept-restore`); then make data sets that the copy lacks anew, with what is left "
+                  "of their budget.",
+                  row.text(0)));
 }
 
 Status Ledger::accept_restore(const std::string& name, std::optional<Epsilon> spent) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "comm.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "joint.hpp"
@@ -75,6 +76,8 @@ wire::v2::RankPairs pairs_message(const PairReading& reading, const PairInputs& 
   message.set_labels(reading.files.labels);
   message.set_class_names(reading.files.class_names);
   message.set_prompts(reading.files.prompts);
+  message.set_x_fields(reading.files.x_fields);
+  message.set_y_fields(reading.files.y_fields);
   message.set_image_encoder(reading.encoders.image_encoder);
   message.set_text_encoder(reading.encoders.text_encoder);
   if (const auto& shape = reading.encoders.image_shape) {
@@ -95,10 +98,12 @@ wire::v2::RankPairs pairs_message(const PairReading& reading, const PairInputs& 
 wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                                 std::size_t reserved) {
   wire::v2::RankRead message;
-  if (options.pairs)
+  if (options.pairs) {
     *message.mutable_pairs() = pairs_message(*options.pairs, *opened.pairs);
-  else
+    message.mutable_pairs()->set_zero_missing(options.missing == MissingPolicy::kZeroRow);
+  } else {
     *message.mutable_rows() = to_wire(options, opened);
+  }
   message.set_data(options.data);
   message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
                      : opened.read_with.header == HeaderRule::kNo ? wire::v2::RankRead::NO
@@ -119,6 +124,8 @@ std::shared_ptr<Engine> engine() { return std::make_shared<MpiEngine>(); }
 Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                               std::size_t reserved, Observer& observer) {
   if (!state().running) return internal_error("the MPI engine works within mpi::run only");
+  if (is_pipe(options.data))
+    return usage_error(options.data + ": is a pipe, which one process reads alone: copy it to a file, or use no MPI");
   wire::v2::RankCommand command;
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };

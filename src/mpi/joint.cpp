@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "joint.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ auto attempt(const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return internal_error("out of memory; lower --memory, or use fewer columns");
+    return internal_error("out of memory; lower `memory`, or use fewer columns");
   } catch (const std::exception& failure) {
     return internal_error(failure.what());
   }
@@ -89,8 +90,8 @@ std::optional<PublicBasis> basis_from(const wire::v2::RankPairs& message) {
 
 PairReading pairs_from(const wire::v2::RankPairs& message) {
   PairReading reading;
-  reading.files = {message.x(),      message.y(),           message.images(), message.captions(),
-                   message.labels(), message.class_names(), message.prompts()};
+  reading.files = {message.x(),           message.y(),       message.images(),   message.captions(), message.labels(),
+                   message.class_names(), message.prompts(), message.x_fields(), message.y_fields()};
   reading.encoders.image_encoder = message.image_encoder();
   reading.encoders.text_encoder = message.text_encoder();
   if (message.height() > 0) reading.encoders.image_shape = {message.height(), message.width()};
@@ -104,7 +105,7 @@ PairReading pairs_from(const wire::v2::RankPairs& message) {
 Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
   EIGENVEIL_TRY(agree(rows, [](const BoundedRows& own) { return own.columns(); }));
   const BoundingDiagnostics& own = rows->diagnostics();
-  std::int64_t sums[3] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.clipped),
+  std::int64_t sums[3] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.shortened),
                           static_cast<std::int64_t>(own.zeroed)};
   add_to_rank_0(sums, 3);
   return OwnShare{
@@ -117,10 +118,12 @@ Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
 Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer) {
   return joint_rows(attempt([&]() -> Result<BoundedRows> {
     RowOptions options;
-    if (message.has_pairs())
+    if (message.has_pairs()) {
       options.pairs = pairs_from(message.pairs());
-    else
+      options.missing = message.pairs().zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+    } else {
       options = EIGENVEIL_TRY(from_wire(message.rows()));
+    }
     return bound_rows(row_options(std::move(options), message), run_options(message), message.reserved(), observer);
   }));
 }

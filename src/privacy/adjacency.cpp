@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/privacy/adjacency.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@ std::string_view name(Adjacency adjacency) {
 Result<Adjacency> adjacency_from_name(std::string_view text) {
   for (Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne})
     if (text == name(adjacency)) return adjacency;
-  return usage_error(fmt::format("--adjacency must be replace-one or add-remove-one, but is '{}'", text));
+  return usage_error(fmt::format("`adjacency` must be replace-one or add-remove-one, but is '{}'", text));
 }
 
 }  // namespace eigenveil

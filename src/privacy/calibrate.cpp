@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,8 +30,8 @@ struct Scaler {
   }
 };
 
-PrivacyPlan scaled(const PrivacyPlan& shape, double s) {
-  PrivacyPlan plan = shape;
+PrivacyPlan scaled(const PrivacyPlan& draft, double s) {
+  PrivacyPlan plan = draft;
   for (PrivacyEvent& event : plan.events) event.mechanism = std::visit(Scaler{s}, event.mechanism);
   return plan;
 }
@@ -43,9 +44,9 @@ struct Weight {
 };
 
 /// Without any noise a Poisson sample still hides a row that is never drawn: delta(eps) <= 1 - prod (1-q)^count.
-bool delta_covers(const PrivacyPlan& shape, Delta delta) {
+bool delta_covers(const PrivacyPlan& draft, Delta delta) {
   double log_never_drawn = 0;
-  for (const PrivacyEvent& event : shape.events) {
+  for (const PrivacyEvent& event : draft.events) {
     const auto* poisson = std::get_if<PoissonGaussianEvent>(&event.mechanism);
     if (poisson == nullptr) return false;
     log_never_drawn += static_cast<double>(event.count) * std::log1p(-poisson->q);
@@ -53,19 +54,19 @@ bool delta_covers(const PrivacyPlan& shape, Delta delta) {
   return -std::expm1(log_never_drawn) <= delta.value();
 }
 
-Result<double> first_guess(const PrivacyPlan& shape, Epsilon epsilon, Delta delta) {
-  if (shape.events.empty()) return usage_error("A plan without events has no noise to calibrate");
+Result<double> first_guess(const PrivacyPlan& draft, Epsilon epsilon, Delta delta) {
+  if (draft.events.empty()) return usage_error("A plan without events has no noise to calibrate");
   double weight = 0;
-  for (const PrivacyEvent& event : shape.events) {
+  for (const PrivacyEvent& event : draft.events) {
     EIGENVEIL_TRY(validate(event));
     weight = std::hypot(weight, std::visit(Weight{}, event.mechanism) * std::sqrt(static_cast<double>(event.count)));
   }
-  if (delta_covers(shape, delta))
+  if (delta_covers(draft, delta))
     return usage_error(fmt::format(
         "Delta {} covers the chance that a row is drawn at all, so every noise scale fits; choose a smaller delta",
         delta.value()));
   // A hair less, so that rounding in the weights does not push a Gaussian plan, whose guess is exact, over the budget.
-  const auto paid = slack::of_plan(shape.events);
+  const auto paid = slack::of_plan(draft.events);
   const double left = slack::log_delta_left(paid, std::log(delta.value()));
   const double s = gaussian_mu(epsilon.value() - paid.epsilon, left) / weight * (1 - 10 * slack::kEpsilon);
   if (std::isfinite(s) && s > 0) return s;
@@ -80,8 +81,8 @@ struct Trial {
 
 class Search {
  public:
-  Search(const PrivacyPlan& shape, Epsilon budget, Delta delta, Accounting accounting)
-      : shape_(shape), budget_(budget.value()), delta_(delta), accounting_(accounting) {}
+  Search(const PrivacyPlan& draft, Epsilon budget, Delta delta, Accounting accounting)
+      : draft_(draft), budget_(budget.value()), delta_(delta), accounting_(accounting) {}
 
   /// The largest scale, nearly, whose certified epsilon is within the budget.
   Result<double> run(double guess) {
@@ -97,7 +98,7 @@ class Search {
 
  private:
   Status try_at(double log_scale) {
-    const auto epsilon = EIGENVEIL_TRY(epsilon_of(scaled(shape_, std::exp(log_scale)).events, delta_, accounting_));
+    const auto epsilon = EIGENVEIL_TRY(epsilon_of(scaled(draft_, std::exp(log_scale)).events, delta_, accounting_));
     (epsilon <= budget_ ? fits_ : exceeds_) = {log_scale, epsilon};
     (epsilon <= budget_ ? has_fit_ : has_excess_) = true;
     return {};
@@ -123,7 +124,7 @@ class Search {
     return std::clamp(std::log(kAim * budget_ / fits_.epsilon) / whole, 0.02, 0.98);
   }
 
-  const PrivacyPlan& shape_;
+  const PrivacyPlan& draft_;
   double budget_;
   Delta delta_;
   Accounting accounting_;
@@ -135,10 +136,10 @@ class Search {
 
 }  // namespace
 
-Result<PrivacyPlan> calibrate(const PrivacyPlan& shape, Epsilon epsilon, Delta delta, Accounting accounting) {
-  const auto guess = EIGENVEIL_TRY(first_guess(shape, epsilon, delta));
-  const auto scale = EIGENVEIL_TRY(Search(shape, epsilon, delta, accounting).run(guess));
-  PrivacyPlan plan = scaled(shape, scale);
+Result<PrivacyPlan> calibrate(const PrivacyPlan& draft, Epsilon epsilon, Delta delta, Accounting accounting) {
+  const auto guess = EIGENVEIL_TRY(first_guess(draft, epsilon, delta));
+  const auto scale = EIGENVEIL_TRY(Search(draft, epsilon, delta, accounting).run(guess));
+  PrivacyPlan plan = scaled(draft, scale);
   // What is handed out is what was certified, once more.
   const auto certified = EIGENVEIL_TRY(epsilon_of(plan.events, delta, accounting));
   if (!(certified <= epsilon.value()))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +23,7 @@ Int128 squared_norm(const std::vector<Int128>& u) {
 
 Status NoisyVector::check(double clip, std::size_t entries, long long answers) {
   if (!(clip >= 1e-100 && clip <= 1e100))
-    return usage_error(fmt::format("--clip must be finite and positive (1e-100 to 1e100), but is {}", clip));
+    return usage_error(fmt::format("`clip` must be finite and positive (1e-100 to 1e100), but is {}", clip));
   if (entries == 0) return internal_error("a vector without entries has no noise");
   if (static_cast<double>(entries) * static_cast<double>(answers) > kMostIntegers)
     return usage_error(

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/privacy/poisson_sample.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@ namespace eigenveil {
 
 Result<PoissonSample> PoissonSample::of(double q) {
   if (!(q >= 1e-15 && q <= 1))
-    return usage_error(fmt::format("--sample-rate must be a probability above 0 and at most 1, but is {}", q));
+    return usage_error(fmt::format("`sample_rate` must be a probability above 0 and at most 1, but is {}", q));
   // q in (2^-(h+1), 2^-h]
   int halvings = -std::ilogb(q);
   if (std::ldexp(1.0, -halvings) < q) --halvings;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// The optimal conversion from rho-zCDP (Canonne, Kamath and Steinke 2020, proposition 12; Asoodeh et al. 2020).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/query/gradient_oracle.hpp"
 
 #include "eigenveil/privacy/poisson_sample.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/query/local_oracle.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@ namespace eigenveil {
 
 Result<Answer> Oracle::ask_model(const std::string& label, const ModelQuery& /*query*/) {
   return usage_error(fmt::format(
-      "'{}' rests on a model of the rows, which needs all of them in one place: use --guarantee strict", label));
+      "'{}' rests on a model of the rows, which needs all of them in one place: use `guarantee` strict", label));
 }
 
 Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*query*/) {
@@ -132,7 +133,7 @@ Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const 
 Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery& query) {
   if (adjacency() != Adjacency::kAddRemoveOne)
     return usage_error(
-        fmt::format("'{}' samples its rows, which hides one row more or less: say --adjacency "
+        fmt::format("'{}' samples its rows, which hides one row more or less: say `adjacency` "
                     "add-remove-one",
                     label));
   if (!sums_->alone()) return Oracle::ask_batch(label, query);

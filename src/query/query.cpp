@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/query/query.hpp"
 
 #include <fmt/format.h>
@@ -11,20 +12,28 @@
 namespace eigenveil {
 namespace {
 
-template <class... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
+// A query owns three functions, which lie together below: `fits` refuses one that does not fit the rows, `outline`
+// states the layout of its sum, how far one row moves it and what its unit is worth, `sum_of` computes it. A query
+// without one of them does not compile.
+
+/// What an outline may depend on. All of it is public.
+struct Asked {
+  std::size_t columns;  ///< of the rows
+  Lattice lattice;
+  Adjacency adjacency;
+
+  double L() const { return static_cast<double>(lattice.norm_bound()); }
+  double step() const { return lattice.unit(); }
+  double square() const { return lattice.unit() * lattice.unit(); }
+  bool replace() const { return adjacency == Adjacency::kReplaceOne; }
 };
-template <class... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
 
-// A count of rows carries no lattice of its own; any integer works, and 1 is it.
-constexpr double kCountUnit = 1.0;
+PrivateSum plain(std::size_t rows, std::size_t columns, double moved, double unit) {
+  return {PrivateSum::Layout::kPlain, rows, columns, Sensitivity(round_up(moved)), unit, {}};
+}
 
-Status check_classes(std::size_t classes, const RowsFacts& rows) {
-  if (classes == 0) return internal_error("a query needs at least one class");
-  if (classes > 1 && !rows.classes) return internal_error("the rows have no classes");
-  return {};
+PrivateSum symmetric(std::size_t rows, double moved, double unit) {
+  return {PrivateSum::Layout::kSymmetric, rows, rows, Sensitivity(round_up(moved)), unit, {}};
 }
 
 // A length in lattice steps: floor, and never above what a projected row can reach (2 L).
@@ -49,14 +58,111 @@ void shorten(double* t, std::size_t k, std::int64_t radius) {
   if (squared_norm_of(t, k) > radius * radius) std::fill_n(t, k, 0.0);
 }
 
-Result<std::vector<Int128>> apply_sum(const Apply& query, const BoundedRows& rows) {
+// ---- Gram
+
+Status fits(const Gram& /*query*/, const RowsFacts& /*rows*/, Adjacency /*adjacency*/) { return {}; }
+
+PrivateSum outline(const Gram& /*query*/, const Asked& at) {
+  return symmetric(at.columns, at.replace() ? std::sqrt(2.0) * at.L() * at.L() : at.L() * at.L(), at.square());
+}
+
+Result<std::vector<Int128>> sum_of(const Gram& /*query*/, const BoundedRows& rows) { return gram_sum(rows); }
+
+// ---- Apply
+
+Status fits(const Apply& query, const RowsFacts& rows, Adjacency /*adjacency*/) {
+  return check_directions(query.X, rows.columns);
+}
+
+PrivateSum outline(const Apply& query, const Asked& at) {
+  const double L = at.L();
+  const auto k = static_cast<double>(query.X.columns());
+  const double whole = L * L * query.X.norm_factor();
+  const double moved = at.replace() ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k) : whole;
+  return plain(at.columns, query.X.columns(), moved, at.square());
+}
+
+Result<std::vector<Int128>> sum_of(const Apply& query, const BoundedRows& rows) {
   const std::size_t k = query.X.columns();
   const double largest = static_cast<double>(rows.lattice().norm_bound()) * query.X.norm_factor();
   return outer_sum(rows, k, largest, [&](const RowBlock& block, double* t) { query.X.project(block, t); });
 }
 
+// ---- ClassSums
+
+Status check_classes(std::size_t classes, const RowsFacts& rows) {
+  if (classes == 0) return internal_error("a query needs at least one class");
+  if (classes > 1 && !rows.classes) return internal_error("the rows have no classes");
+  return {};
+}
+
+Status fits(const ClassSums& query, const RowsFacts& rows, Adjacency /*adjacency*/) {
+  return check_classes(query.classes, rows);
+}
+
+PrivateSum outline(const ClassSums& query, const Asked& at) {
+  return plain(at.columns, query.classes, at.replace() ? 2 * at.L() : at.L(), at.step());
+}
+
+Result<std::vector<Int128>> sum_of(const ClassSums& query, const BoundedRows& rows) {
+  return outer_sum(rows, query.classes, 1.0, [&](const RowBlock& block, double* t) {
+    std::fill_n(t, block.rows * query.classes, 0.0);
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
+      if (c < query.classes) t[i * query.classes + c] = 1.0;
+    }
+  });
+}
+
+// ---- ClassCounts
+
+Status fits(const ClassCounts& query, const RowsFacts& rows, Adjacency adjacency) {
+  if (query.classes == 1 && adjacency == Adjacency::kReplaceOne)
+    return internal_error("the number of rows is public under replace-one: do not ask for it");
+  return check_classes(query.classes, rows);
+}
+
+PrivateSum outline(const ClassCounts& query, const Asked& at) {
+  constexpr double kCountUnit = 1.0;  // a count of rows carries no lattice of its own
+  return plain(query.classes, 1, at.replace() ? std::sqrt(2.0) : 1.0, kCountUnit);
+}
+
+Result<std::vector<Int128>> sum_of(const ClassCounts& query, const BoundedRows& rows) {
+  return count_sum(rows, query.classes, BlockValues::kOmit, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
+      if (c < query.classes) ++n[c];
+    }
+  });
+}
+
+// ---- SquaredNorms
+
+Status fits(const SquaredNorms& /*query*/, const RowsFacts& /*rows*/, Adjacency /*adjacency*/) { return {}; }
+
+PrivateSum outline(const SquaredNorms& /*query*/, const Asked& at) { return plain(1, 1, at.L() * at.L(), at.square()); }
+
+Result<std::vector<Int128>> sum_of(const SquaredNorms& /*query*/, const BoundedRows& rows) {
+  return count_sum(rows, 1, BlockValues::kOmit, [](const RowBlock& block, std::vector<std::int64_t>& sum) {
+    for (std::size_t i = 0; i < block.rows; ++i)
+      sum[0] += squared_norm(block.lattice + i * block.columns, block.columns);
+  });
+}
+
+// ---- ProjectedGram
+
+Status fits(const ProjectedGram& query, const RowsFacts& rows, Adjacency /*adjacency*/) {
+  if (lattice_length(query.radius, rows.lattice) < 1) return internal_error("the radius is below one lattice step");
+  return check_directions(query.X, rows.columns);
+}
+
+PrivateSum outline(const ProjectedGram& query, const Asked& at) {
+  const auto radius = static_cast<double>(lattice_length(query.radius, at.lattice));
+  return symmetric(query.X.columns(), (at.replace() ? std::sqrt(2.0) : 1.0) * radius * radius, at.square());
+}
+
 // The lower triangle, packed by columns. A block's sums stay below 2^19 rows times 2^42.
-Result<std::vector<Int128>> projected_gram(const ProjectedGram& query, const BoundedRows& rows) {
+Result<std::vector<Int128>> sum_of(const ProjectedGram& query, const BoundedRows& rows) {
   const std::size_t k = query.X.columns();
   const std::int64_t radius = lattice_length(query.radius, rows.lattice());
   return count_sum(rows, k * (k + 1) / 2, BlockValues::kFill,
@@ -74,33 +180,54 @@ Result<std::vector<Int128>> projected_gram(const ProjectedGram& query, const Bou
                    });
 }
 
-Result<std::vector<Int128>> class_sum(const ClassSums& query, const BoundedRows& rows) {
-  return outer_sum(rows, query.classes, 1.0, [&](const RowBlock& block, double* t) {
-    std::fill_n(t, block.rows * query.classes, 0.0);
-    for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
-      if (c < query.classes) t[i * query.classes + c] = 1.0;
-    }
-  });
+// ---- SoftmaxGradient: softmax_gradient.cpp
+
+Status fits(const SoftmaxGradient& query, const RowsFacts& rows, Adjacency /*adjacency*/) {
+  return check_softmax(query, rows);
 }
 
-Result<std::vector<Int128>> class_counts(const ClassCounts& query, const BoundedRows& rows) {
-  return count_sum(rows, query.classes, BlockValues::kOmit, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
-    for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
-      if (c < query.classes) ++n[c];
-    }
-  });
+PrivateSum outline(const SoftmaxGradient& query, const Asked& at) {
+  const auto clip = static_cast<double>(softmax_clip(query, at.lattice));
+  return plain(at.columns, query.W.columns(), (at.replace() ? 2.0 : 1.0) * clip, softmax_unit(at.lattice));
 }
 
-Result<std::vector<Int128>> squared_norms(const BoundedRows& rows) {
-  return count_sum(rows, 1, BlockValues::kOmit, [](const RowBlock& block, std::vector<std::int64_t>& sum) {
-    for (std::size_t i = 0; i < block.rows; ++i)
-      sum[0] += squared_norm(block.lattice + i * block.columns, block.columns);
-  });
+Result<std::vector<Int128>> sum_of(const SoftmaxGradient& query, const BoundedRows& rows) {
+  return softmax_sum(query, rows);
 }
 
-Result<PrivateCounts> count_norms(const NormExceedance& query, const BoundedRows& rows) {
+}  // namespace
+
+Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacency) {
+  return std::visit([&](const auto& q) { return fits(q, rows, adjacency); }, query);
+}
+
+PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& lattice, Adjacency adjacency) {
+  return std::visit([at = Asked{columns, lattice, adjacency}](const auto& q) { return outline(q, at); }, query);
+}
+
+Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
+  PrivateSum sum = empty_sum(query, rows.columns(), rows.lattice(), adjacency);
+  sum.values = EIGENVEIL_TRY(std::visit([&](const auto& q) { return sum_of(q, rows); }, query));
+  return sum;
+}
+
+Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency) {
+  return empty_sum(query, 1, lattice, adjacency).moved;
+}
+
+double deviation_of(const PrivateSum& sum, Mu mu) {
+  const auto noise = GaussianMechanism::noise_for(sum.moved, mu);
+  if (!noise) return 0;
+  const bool symmetric = sum.layout == PrivateSum::Layout::kSymmetric;
+  return (symmetric ? noise->deviation_off() : noise->deviation()) * sum.unit;
+}
+
+Status validate(const NormExceedance& query, const RowsFacts& rows) {
+  if (query.X) EIGENVEIL_TRY(check_directions(*query.X, rows.columns));
+  return check_grid(query.grid);
+}
+
+Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows) {
   std::vector<std::int64_t> squares;
   for (const double g : query.grid) {
     const std::int64_t length = lattice_length(g, rows.lattice());
@@ -121,113 +248,6 @@ Result<PrivateCounts> count_norms(const NormExceedance& query, const BoundedRows
                                 }
                               }));
   return counts_above(std::vector<std::int64_t>(cells.begin(), cells.end()));
-}
-
-double apply_sensitivity(const Apply& query, const Lattice& lattice, Adjacency adjacency) {
-  const auto L = static_cast<double>(lattice.norm_bound());
-  const auto k = static_cast<double>(query.X.columns());
-  const double whole = L * L * query.X.norm_factor();
-  return adjacency == Adjacency::kReplaceOne ? std::min(std::sqrt(2.0), std::sqrt(k)) * whole + 2 * L * std::sqrt(k)
-                                             : whole;
-}
-
-double projected_sensitivity(const ProjectedGram& query, const Lattice& lattice, Adjacency adjacency) {
-  const auto radius = static_cast<double>(lattice_length(query.radius, lattice));
-  return (adjacency == Adjacency::kReplaceOne ? std::sqrt(2.0) : 1.0) * radius * radius;
-}
-
-}  // namespace
-
-Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacency) {
-  return std::visit(Overloaded{
-                        [](const Gram&) { return Status(); },
-                        [](const SquaredNorms&) { return Status(); },
-                        [&](const Apply& q) { return check_directions(q.X, rows.columns); },
-                        [&](const ProjectedGram& q) -> Status {
-                          if (lattice_length(q.radius, rows.lattice) < 1)
-                            return internal_error("the radius is below one lattice step");
-                          return check_directions(q.X, rows.columns);
-                        },
-                        [&](const SoftmaxGradient& q) { return check_softmax(q, rows); },
-                        [&](const ClassSums& q) { return check_classes(q.classes, rows); },
-                        [&](const ClassCounts& q) -> Status {
-                          if (q.classes == 1 && adjacency == Adjacency::kReplaceOne)
-                            return internal_error("the number of rows is public under replace-one: do not ask for it");
-                          return check_classes(q.classes, rows);
-                        },
-                    },
-                    query);
-}
-
-Status validate(const NormExceedance& query, const RowsFacts& rows) {
-  if (query.X) EIGENVEIL_TRY(check_directions(*query.X, rows.columns));
-  return check_grid(query.grid);
-}
-
-PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& lattice, Adjacency adjacency) {
-  const double step = lattice.unit();
-  const auto plain = [&](std::size_t rows, std::size_t width, double unit) {
-    return PrivateSum{PrivateSum::Layout::kPlain, rows, width, sensitivity(query, lattice, adjacency), unit, {}};
-  };
-  const auto symmetric = [&](std::size_t rows) {
-    return PrivateSum{PrivateSum::Layout::kSymmetric,         rows,        rows,
-                      sensitivity(query, lattice, adjacency), step * step, {}};
-  };
-  return std::visit(Overloaded{
-                        [&](const Gram&) { return symmetric(columns); },
-                        [&](const Apply& q) { return plain(columns, q.X.columns(), step * step); },
-                        [&](const ClassSums& q) { return plain(columns, q.classes, step); },
-                        [&](const ClassCounts& q) { return plain(q.classes, 1, kCountUnit); },
-                        [&](const SquaredNorms&) { return plain(1, 1, step * step); },
-                        [&](const ProjectedGram& q) { return symmetric(q.X.columns()); },
-                        [&](const SoftmaxGradient& q) { return plain(columns, q.W.columns(), softmax_unit(lattice)); },
-                    },
-                    query);
-}
-
-Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
-  auto values = EIGENVEIL_TRY(std::visit(Overloaded{
-                                             [&](const Gram&) { return gram_sum(rows); },
-                                             [&](const Apply& q) { return apply_sum(q, rows); },
-                                             [&](const ClassSums& q) { return class_sum(q, rows); },
-                                             [&](const ClassCounts& q) { return class_counts(q, rows); },
-                                             [&](const SquaredNorms&) { return squared_norms(rows); },
-                                             [&](const ProjectedGram& q) { return projected_gram(q, rows); },
-                                             [&](const SoftmaxGradient& q) { return softmax_sum(q, rows); },
-                                         },
-                                         query));
-  PrivateSum sum = empty_sum(query, rows.columns(), rows.lattice(), adjacency);
-  sum.values = std::move(values);
-  return sum;
-}
-
-double deviation_of(const PrivateSum& sum, Mu mu) {
-  const auto noise = GaussianMechanism::noise_for(sum.moved, mu);
-  if (!noise) return 0;
-  const bool symmetric = sum.layout == PrivateSum::Layout::kSymmetric;
-  return (symmetric ? noise->deviation_off() : noise->deviation()) * sum.unit;
-}
-
-Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRows& rows) {
-  return count_norms(query, rows);
-}
-
-Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency adjacency) {
-  const auto L = static_cast<double>(lattice.norm_bound());
-  const bool replace = adjacency == Adjacency::kReplaceOne;
-  return Sensitivity(
-      round_up(std::visit(Overloaded{
-                              [&](const Gram&) { return replace ? std::sqrt(2.0) * L * L : L * L; },
-                              [&](const Apply& q) { return apply_sensitivity(q, lattice, adjacency); },
-                              [&](const ClassSums&) { return replace ? 2 * L : L; },
-                              [&](const ClassCounts&) { return replace ? std::sqrt(2.0) : 1.0; },
-                              [&](const SquaredNorms&) { return L * L; },
-                              [&](const ProjectedGram& q) { return projected_sensitivity(q, lattice, adjacency); },
-                              [&](const SoftmaxGradient& q) {
-                                return (replace ? 2.0 : 1.0) * static_cast<double>(softmax_clip(q, lattice));
-                              },
-                          },
-                          query)));
 }
 
 }  // namespace eigenveil

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "directions.hpp"
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "eigenveil/base/printable.hpp"
 #include "extents.hpp"
@@ -11,9 +14,21 @@ namespace {
 /// K x d, however it is stored.
 Matrix rows_of(const Model& model, const ModelKind& kind, std::string_view name) {
   const Matrix& stored = *model.array(std::string(name));
-  for (const ArrayShape& shape : kind.arrays)
+  for (const ModelArray& shape : kind.arrays)
     if (shape.name == name && shape.columns == Extent::kDirections) return stored.transpose();
   return stored;
+}
+
+/// One direction, and what makes its score the prediction in the target's own units:
+///   intercept + sum coefficient (feature / scale + offset)
+Result<DirectionSet> prediction_of(const Model& model, const Scores& scores, const std::string& where) {
+  const auto vector = [&](const char* name) { return Vector(model.array(name)->reshaped()); };
+  const Vector slopes = vector(scores.directions.data());
+  const Vector weights = slopes.cwiseQuotient(vector("scale"));
+  const double shift = vector("intercept")[0] + slopes.dot(vector("offset")) + weights.dot(vector("mean"));
+  if (!weights.allFinite() || !std::isfinite(shift))
+    return bad_input(fmt::format("{}: '{}' and 'scale' make no finite prediction.", where, scores.directions));
+  return DirectionSet{weights.transpose(), {std::string(scores.name)}, {}, Vector::Constant(1, shift)};
 }
 
 }  // namespace
@@ -25,6 +40,7 @@ Result<DirectionSet> directions_of(const Model& model, const std::string& where)
     return bad_input(fmt::format("{}: rows have no scores under a model {}; they have under {}.", where,
                                  quote(model.manifest["model"].get<std::string>()),
                                  kinds_in_words([](const ModelKind& one) { return !one.scores.empty(); })));
+  if (kind.prediction == Prediction::kNumber) return prediction_of(model, kind.scores.front(), where);
   const Extents extents = EIGENVEIL_TRY(extents_of(model, where));
   const Eigen::Index K = *extents.of(Extent::kDirections);
   const auto sets = static_cast<Eigen::Index>(kind.scores.size());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -12,6 +13,7 @@ struct DirectionSet {
   Matrix rows;                     ///< one direction per row; where there are two views, those of x, then those of y
   std::vector<std::string> names;  ///< of the scores: pc1, x1, ld1, ...
   Vector values;                   ///< one per direction; empty if the kind has none
+  Vector shift = {};               ///< added to the scores, one per direction; empty: nothing is
 };
 
 /// Validates. Refuses a model that projects nothing, too.

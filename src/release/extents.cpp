@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "extents.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ std::string in_words(const NamedArray& array) {
 }
 
 /// "a vector of 4", "2 x 4", "any x 4"
-std::string expected_in_words(const Extents& known, const ArrayShape& shape) {
+std::string expected_in_words(const Extents& known, const ModelArray& shape) {
   const auto length = [&](Extent extent) {
     const auto fixed = known.of(extent);
     return fixed ? fmt::format("{}", *fixed) : std::string("any");
@@ -24,7 +25,7 @@ std::string expected_in_words(const Extents& known, const ArrayShape& shape) {
 }
 
 /// Nothing is fixed by an array that does not fit.
-bool fits(const NamedArray& array, const ArrayShape& shape, Extents& known) {
+bool fits(const NamedArray& array, const ModelArray& shape, Extents& known) {
   if (array.values.size() == 0 || array.is_vector != (shape.columns == Extent::kNone)) return false;
   Extents after = known;
   if (!after.agree(shape.rows, array.values.rows())) return false;
@@ -52,7 +53,7 @@ bool Extents::agree(Extent extent, Eigen::Index length) {
 Result<Extents> extents_of(const Model& model, const std::string& where) {
   const ModelKind& kind = kind_of(model.manifest);
   Extents known;
-  for (const ArrayShape& shape : kind.arrays) {
+  for (const ModelArray& shape : kind.arrays) {
     const auto array = std::find_if(model.arrays.begin(), model.arrays.end(),
                                     [&](const NamedArray& one) { return one.name == shape.name; });
     if (array == model.arrays.end()) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/kinds.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ constexpr Extent d2 = Extent::kSecondView;
 constexpr Extent C = Extent::kGroups;
 
 /// What every projection of rows has beside its directions.
-std::vector<ArrayShape> with_map(std::vector<ArrayShape> arrays) {
+std::vector<ModelArray> with_map(std::vector<ModelArray> arrays) {
   arrays.insert(arrays.end(), {{"mean", d}, {"offset", d}, {"scale", d}});
   return arrays;
 }
@@ -23,8 +24,13 @@ ModelKind of_covariance() {
   return {.arrays = with_map({{"components", K, d},
                               {"eigenvalues", K},
                               {"noise_variance", Extent::kOne, Extent::kNone, true},
-                              {"covariance", d, d, true}}),
+                              {"covariance", d, d, true},
+                              {"second_moments", d, d, true}}),
           .keys = {{"noise_edge", Holds::kNumber},
+                   {"second_moments", Holds::kObject},
+                   {"second_moments.deviation", Holds::kNumber},
+                   {"second_moments.mean_deviation", Holds::kNumber},
+                   {"second_moments.rows", Holds::kNumber},
                    {"planner", Holds::kObject},
                    {"planner.chosen", Holds::kText},
                    {"planner.forecasts", Holds::kList},
@@ -59,7 +65,7 @@ ModelKind covariance_kind() {
 }
 
 /// A V = B V diag(values)
-ModelKind of_two_matrices(std::vector<ArrayShape> arrays, std::vector<Scores> scores) {
+ModelKind of_two_matrices(std::vector<ModelArray> arrays, std::vector<Scores> scores) {
   return {.method = "noise",
           .arrays = with_map(std::move(arrays)),
           .keys = {{"noise_edge", Holds::kNumber}, {"ridge", Holds::kNumber}},
@@ -133,6 +139,34 @@ ModelKind gep_kind() {
   return kind;
 }
 
+ModelKind regress_kind() {
+  return {
+      .name = "regress",
+      .title = "Linear regression",
+      .one = "a linear regression",
+      .many = "a linear regression",
+      .method = "coefficients",
+      .arrays = with_map({{"coefficients", d}, {"intercept", Extent::kOne}}),
+      .keys = {{"target", Holds::kText},
+               {"from", Holds::kText},
+               {"coefficients", Holds::kList},
+               {"residual_variance", Holds::kObject},
+               {"r_squared", Holds::kObject},
+               {"noise_edge", Holds::kNumber},
+               {"least_variation", Holds::kNumber},
+               {"widening", Holds::kNumber}},
+      .scores = {{"coefficients", "prediction"}},
+      .prediction = Prediction::kNumber,
+      .meaning =
+          "Coefficients are in the columns' own units. They are shrunk where noise asks for it, and predict "
+          "best so; intervals are about what was not shrunk, and a coefficient may lie outside its own.",
+      .estimates = {{"coefficients", "Coefficients"}, {"residual_variance", "Residual variance"}, {"r_squared", "R^2"}},
+      .subject = "target",
+      .figures = {{"widening", "Privacy noise makes intervals about {:.1f} times as wide as without it."}},
+      .json_keys = {"target", "coefficients", "residual_variance", "r_squared", "widening", "noise_edge",
+                    "least_variation", "from"}};
+}
+
 ModelKind clip_kind() {
   return {.name = "clip",
           .title = "Joint embedding",
@@ -160,8 +194,8 @@ ModelKind clip_kind() {
 
 const std::vector<ModelKind>& model_kinds() {
   using namespace rows_of_table;  // NOLINT(google-build-using-namespace)
-  static const std::vector<ModelKind> kinds = {pca_kind(), covariance_kind(), cca_kind(), fda_kind(),
-                                               sir_kind(), gep_kind(),        clip_kind()};
+  static const std::vector<ModelKind> kinds = {pca_kind(), covariance_kind(), cca_kind(),     fda_kind(),
+                                               sir_kind(), gep_kind(),        regress_kind(), clip_kind()};
   return kinds;
 }
 

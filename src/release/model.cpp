@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/model.hpp"
 
 #include <fmt/format.h>
 
+#include "eigenveil/data/npz.hpp"
 #include "extents.hpp"
 #include "manifest_types.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model_columns.hpp"
 
 #include <fmt/format.h>
@@ -41,16 +42,13 @@ Error refusal(const std::string& path, std::size_t file_columns, std::size_t mod
 
 }  // namespace
 
-Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, const std::string& path,
-                                          const SourceOptions& given) {
+SourceOptions options_for_file(const std::vector<ColumnSpec>& specs, const SourceOptions& given) {
   SourceOptions options = given;
   options.categories.clear();
   if (options.header == HeaderRule::kUnstated && given.columns.empty())
     options.header = header_named_by(Schema{specs}.names());
   if (options.header == HeaderRule::kNo && given.columns.empty() && options.fields == 0) options.fields = specs.size();
-  const auto file = open_source(path, options);
-  if (!file.ok()) return file.error();
-  return options_for_columns(specs, (*file)->columns(), path, options);
+  return options;
 }
 
 Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, const std::vector<std::string>& columns,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace eigenveil {
 
-/// How to open `path` so that its columns are those of a model, in the model's order: by name if the file has all of
-/// the names; by position if the file has no names, or the caller chose columns, and their number is right.
-Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, const std::string& path,
-                                          const SourceOptions& given);
-/// The same for something that has these columns. `path` names it in messages.
+/// How to open a file that may have the columns of a model: what the caller left unstated, the model's columns say.
+SourceOptions options_for_file(const std::vector<ColumnSpec>& specs, const SourceOptions& given);
+/// How to read rows of these columns so that they are those of the model, in its order: by name if all of its names are
+/// there; by position if there are no names, or the caller chose columns, and their number is right. `path` names the
+/// rows in messages.
 Result<SourceOptions> options_for_columns(const std::vector<ColumnSpec>& specs, const std::vector<std::string>& columns,
                                           const std::string& path, const SourceOptions& given);
 

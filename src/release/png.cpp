@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "png.hpp"
 
 #include <zlib.h>
@@ -24,7 +25,7 @@ std::string chunk(const std::string& type, const std::string& data) {
   return big_endian(static_cast<std::uint32_t>(data.size())) + body + big_endian(static_cast<std::uint32_t>(crc));
 }
 
-/// 2 * kLevels + 1 colours; three stops a side keep the middle pale and the ends dark.
+/// 2 * kLevels + 1 colours; three stops on each side keep the middle pale and the ends dark.
 std::string palette() {
   using Colour = std::array<double, 3>;
   constexpr std::array<Colour, 7> kStops = {

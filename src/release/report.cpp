@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/report.hpp"
 
 #include <fmt/format.h>
@@ -39,19 +40,37 @@ std::string scree_section(const Model& model) {
   return page + "</figcaption>\n</figure>\n</section>\n";
 }
 
+namespace {
+
+std::string sections(const Model& model, const ReportOptions& options) {
+  return summary_section(model) + facts_section(model) + budget_section(model) + scree_section(model) +
+         estimates_section(model) + components_section(model, options) + use_section(model) + check_section(model);
+}
+
+std::string page_of(const std::string& body, const char* made_from) {
+  return std::string(kHead) + kReportStyle + "</style>\n</head>\n<body>\n<main>\n" + body +
+         fmt::format("<footer>Made from {}: no row of the data was read for this page.</footer>\n", made_from) +
+         "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace
+
 std::string html_report(const Model& model, const ReportOptions& options) {
-  std::string page = kHead;
-  page += kReportStyle;
-  page += "</style>\n</head>\n<body>\n<main>\n";
-  page += summary_section(model);
-  page += facts_section(model);
-  page += budget_section(model);
-  page += scree_section(model);
-  page += components_section(model, options);
-  page += use_section(model);
-  page += check_section(model);
-  page += "<footer>Made from the released model alone: no row of the data was read for this page.</footer>\n";
-  return page + "</main>\n</body>\n</html>\n";
+  return page_of(sections(model, options), "the released model alone");
+}
+
+std::string html_dossier(const std::vector<Model>& models, const std::vector<std::string>& names,
+                         const ReportOptions& options) {
+  std::string contents;
+  std::string body;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    const std::string name = html::name(names[i]);
+    contents += fmt::format("<li><a href=\"#model-{}\">{}</a>: {}</li>\n", i + 1, name, released_in_words(models[i]));
+    body += fmt::format("<article id=\"model-{}\">\n<p class=\"note\">{}</p>\n{}</article>\n", i + 1, name,
+                        sections(models[i], options));
+  }
+  return page_of("<nav aria-label=\"Models\">\n<ol>\n" + contents + "</ol>\n</nav>\n" + body,
+                 "the released models alone");
 }
 
 }  // namespace eigenveil

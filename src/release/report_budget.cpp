@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the privacy budget went, and how to check it.
 #include <fmt/format.h>
 

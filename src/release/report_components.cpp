@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The components, as pictures or as tables of their largest entries.
 #include <fmt/format.h>
 
@@ -117,7 +118,7 @@ std::string tables(const Model& model, const DirectionSet& set) {
 
 std::string components_section(const Model& model, const ReportOptions& options) {
   const auto set = directions_of(model, "");
-  if (!set.ok()) return "";
+  if (!set.ok() || kind_of(model.manifest).prediction == Prediction::kNumber) return "";
   const Matrix* components = &set->rows;
   const auto& shape = options.image_shape;
   const bool fits = shape && shape->height > 0 && shape->width > 0 &&

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -13,6 +14,7 @@ std::string facts_section(const Model& model);
 std::string budget_section(const Model& model);
 std::string scree_section(const Model& model);
 std::string components_section(const Model& model, const ReportOptions& options);
+std::string estimates_section(const Model& model);
 std::string use_section(const Model& model);
 std::string check_section(const Model& model);
 

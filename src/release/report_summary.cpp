@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was released, under which guarantee, and the plain facts.
 #include <fmt/format.h>
 
@@ -164,7 +165,9 @@ std::string facts_section(const Model& model) {
   if (const auto columns = features(model)) {
     facts.emplace_back("Features", html::grouped(static_cast<long long>(*columns)));
   }
-  if (const auto count = directions(model)) facts.emplace_back("Components", html::grouped(*count));
+  add_text(facts, "Target", html::text_at(manifest, "target"));
+  if (const auto count = directions(model); count && !manifest.contains("target"))
+    facts.emplace_back("Components", html::grouped(*count));
   if (const auto bound = html::number_at(manifest.value("options", nlohmann::json()), "row_bound")) {
     facts.emplace_back("Row bound", html::rounded(*bound));
   }

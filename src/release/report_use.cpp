@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How to use the model.
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ bool projects(const Model& model) { return directions_of(model, "").ok(); }
 std::string directions_in_python(const ModelKind& kind) {
   std::vector<std::string> parts;
   for (const Scores& scores : kind.scores)
-    for (const ArrayShape& shape : kind.arrays)
+    for (const ModelArray& shape : kind.arrays)
       if (shape.name == scores.directions)
         parts.push_back(fmt::format("{}{}", shape.name, shape.rows == Extent::kDirections ? ".T" : ""));
   return parts.size() == 1 ? parts[0] : fmt::format("scipy.linalg.block_diag({})", fmt::join(parts, ", "));
@@ -44,10 +45,10 @@ std::string python(const Model& model) {
     }
   }
   if (projects(model)) {
-    program +=
-        "\n# rows: one column per feature, each value within its public range\n"
-        "scores = ((rows - offset) * scale - mean) @ " +
-        directions_in_python(kind) + "\n";
+    program += "\n# rows: one column per feature, each value within its public range\n";
+    program += kind.prediction == Prediction::kNumber
+                   ? fmt::format("predictions = intercept + rows @ {}\n", kind.scores.front().directions)
+                   : "scores = ((rows - offset) * scale - mean) @ " + directions_in_python(kind) + "\n";
   }
   return program;
 }

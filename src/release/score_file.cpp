@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "score_file.hpp"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <iterator>
-#include <string_view>
 
-#include "npy.hpp"
+#include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/data/npy_file.hpp"
 
 namespace eigenveil {
 namespace {
@@ -29,26 +30,22 @@ std::string csv_rows(const RowMajorMatrix& scores) {
 
 Result<ScoreFile> ScoreFile::create(const std::string& path, const std::vector<std::string>& names) {
   const std::string extension = std::filesystem::path(path).extension().string();
-  const bool npy = extension == ".npy";
-  if (!npy && extension != ".csv") {
+  if (extension == ".npy") return ScoreFile(EIGENVEIL_TRY(NpyFile::create(path, names.size())));
+  if (extension != ".csv")
     return usage_error(fmt::format("{}: scores are written as .csv or .npy. Choose a name that ends so.", path));
-  }
-  auto file = AtomicFile::create(path);
-  if (!file.ok()) return file.error();
-  EIGENVEIL_TRY(file->append(npy ? npy_header(0, names.size(), false) : csv_header(names)));
-  return ScoreFile(*std::move(file), npy, names.size());
+  auto file = EIGENVEIL_TRY(AtomicFile::create(path));
+  EIGENVEIL_TRY(file.append(csv_header(names)));
+  return ScoreFile(std::move(file));
 }
 
 Status ScoreFile::append(const RowMajorMatrix& scores) {
   rows_ += static_cast<std::size_t>(scores.rows());
-  if (!npy_) return file_.append(csv_rows(scores));
-  return file_.append(std::string_view(reinterpret_cast<const char*>(scores.data()),
-                                       static_cast<std::size_t>(scores.size()) * sizeof(double)));
+  if (auto* npy = std::get_if<NpyFile>(&file_)) return npy->append(scores);
+  return std::get<AtomicFile>(file_).append(csv_rows(scores));
 }
 
 Status ScoreFile::commit() {
-  if (npy_) EIGENVEIL_TRY(file_.overwrite(0, npy_header(rows_, components_, false)));
-  return file_.commit();
+  return std::visit([](auto& file) { return file.commit(); }, file_);
 }
 
 }  // namespace eigenveil

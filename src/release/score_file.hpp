@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "atomic_file.hpp"
-#include "eigenveil/base/types.hpp"
+#include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/data/npy_file.hpp"
 
 namespace eigenveil {
 
@@ -20,12 +22,9 @@ class ScoreFile {
   std::size_t rows() const { return rows_; }
 
  private:
-  ScoreFile(AtomicFile file, bool npy, std::size_t components)
-      : file_(std::move(file)), npy_(npy), components_(components) {}
+  explicit ScoreFile(std::variant<AtomicFile, NpyFile> file) : file_(std::move(file)) {}
 
-  AtomicFile file_;
-  bool npy_;
-  std::size_t components_;
+  std::variant<AtomicFile, NpyFile> file_;  // CSV is text in any file
   std::size_t rows_ = 0;
 };
 

@@ -1,4 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/transform.hpp"
+#include "eigenveil/data/table.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +9,9 @@
 #include <filesystem>
 #include <limits>
 
-#include "atomic_file.hpp"
 #include "csv_cell.hpp"
 #include "directions.hpp"
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/release/kinds.hpp"
 #include "model_columns.hpp"
 #include "score_file.hpp"
@@ -81,7 +83,9 @@ Status project(const Projection& projection, RowSource& source, const std::strin
     const std::string part = source.part();
     const auto features = features_of(projection, batch, part.empty() ? path : part);
     if (!features.ok()) return features.error();
-    EIGENVEIL_TRY(sink(*features * projection.directions.rows.transpose()));
+    RowMajorMatrix scores = *features * projection.directions.rows.transpose();
+    if (projection.directions.shift.size() > 0) scores.rowwise() += projection.directions.shift.transpose();
+    EIGENVEIL_TRY(sink(scores));
     if (progress) progress(source.progress());
   }
 }
@@ -89,9 +93,11 @@ Status project(const Projection& projection, RowSource& source, const std::strin
 /// The rows of a data file, opened for a model.
 Result<std::unique_ptr<RowSource>> open_rows(const Projection& projection, const std::string& data_path,
                                              const SourceOptions& source_options) {
-  const auto options = options_for_columns(projection.map.specs(), data_path, source_options);
-  if (!options.ok()) return options.error();
-  return open_source(data_path, *options);
+  const std::vector<ColumnSpec>& specs = projection.map.specs();
+  const SourceOptions options = options_for_file(specs, source_options);
+  auto table = EIGENVEIL_TRY(Table::open(data_path, options));
+  const auto columns = EIGENVEIL_TRY(table.column_names(options.columns));
+  return table.take(EIGENVEIL_TRY(options_for_columns(specs, columns, data_path, options)));
 }
 
 Status check_output(const std::string& data_path, const std::string& out_path) {
@@ -99,13 +105,15 @@ Status check_output(const std::string& data_path, const std::string& out_path) {
   return usage_error(fmt::format("{}: the scores would replace the data. Choose another output file.", out_path));
 }
 
-Status check_predicts(const Model& model) {
+Status check_predicts(const Model& model, bool (*is)(const ModelKind& kind)) {
   const ModelKind& kind = kind_of(model.manifest);
-  if (kind.prediction == Prediction::kClass) return {};
+  if (is(kind)) return {};
   return usage_error(
-      fmt::format("a model '{}' has no classes to predict; only {} has", kind.name,
-                  kinds_in_words([](const ModelKind& one) { return one.prediction == Prediction::kClass; })));
+      fmt::format("a model '{}' has nothing of that kind to predict; known are {}", kind.name, kinds_in_words(is)));
 }
+
+bool predicts_classes(const ModelKind& kind) { return kind.prediction == Prediction::kClass; }
+bool predicts(const ModelKind& kind) { return kind.prediction != Prediction::kNone; }
 
 /// Nearest class mean among the scores, the prior counted in: the largest of log prior - |s - s_c|^2 / 2.
 class Classifier {
@@ -158,7 +166,7 @@ Result<RowMajorMatrix> scores_of(const Projection& projection, RowSource& source
 
 Result<std::vector<std::string>> labels_of(const Model& model, const Projection& projection, RowSource& source,
                                            const std::string& name) {
-  EIGENVEIL_TRY(check_predicts(model));
+  EIGENVEIL_TRY(check_predicts(model, predicts_classes));
   const Classifier classifier(model, projection);
   std::vector<std::string> labels;
   const Sink sink = [&](const RowMajorMatrix& scores) -> Status {
@@ -218,7 +226,9 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
                             const std::string& out_path, const std::function<void(double)>& progress) {
   const auto projection = projection_of(model);
   if (!projection.ok()) return projection.error();
-  EIGENVEIL_TRY(check_predicts(model));
+  EIGENVEIL_TRY(check_predicts(model, predicts));
+  if (kind_of(model.manifest).prediction == Prediction::kNumber)
+    return transform(model, data_path, source_options, out_path, progress);
   EIGENVEIL_TRY(check_output(data_path, out_path));
   if (std::filesystem::path(out_path).extension() != ".csv")
     return usage_error(fmt::format("{}: predicted labels are written as .csv. Choose a name that ends so.", out_path));

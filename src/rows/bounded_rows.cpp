@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/bounded_rows.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ std::size_t first_not_finite(const double* raw, const double* features, const Co
 
 Error missing_error(const ColumnMap& map, std::size_t row, std::size_t column) {
   return bad_input(fmt::format(
-      "row {}, column '{}': the value is missing, NaN or infinite; fill it in, or let --missing zero-row count such "
+      "row {}, column '{}': the value is missing, NaN or infinite; fill it in, or let `missing` zero-row count such "
       "rows as zero",
       row + 1, map.specs()[column].name));
 }
@@ -40,11 +41,11 @@ Result<std::int32_t> class_of(double value, const BoundingOptions& options, std:
   };
   if (std::isnan(value)) {
     if (options.missing == MissingPolicy::kZeroRow) return -1;
-    return refused("the class is missing; fill it in, or let --missing zero-row count such rows as zero");
+    return refused("the class is missing; fill it in, or let `missing` zero-row count such rows as zero");
   }
   if (options.classes == 0 || value < static_cast<double>(options.classes)) return static_cast<std::int32_t>(value);
   if (options.drop_unlisted) return -1;
-  return refused("the label is not among the classes; list it, or let --unlisted drop count such rows as zero");
+  return refused("the label is not among the classes; list it, or let `unlisted` drop count such rows as zero");
 }
 
 // One batch on its way from raw values to the lattice; rows are independent, so threads share it out.
@@ -98,7 +99,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
         map.apply(raw, features.data());
         return missing_error(map, batch.first_row + i, first_not_finite(raw, features.data(), map));
       }
-      result.diagnostics_.clipped += work.fates[i] == RowFate::kClipped ? 1 : 0;
+      result.diagnostics_.shortened += work.fates[i] == RowFate::kShortened ? 1 : 0;
       bool zero = work.fates[i] == RowFate::kNotFinite;
       if (options.class_column) {
         const auto found = EIGENVEIL_TRY(class_of(raw[*options.class_column], options, batch.first_row + i,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/chunk_store.hpp"
 
 #include <fcntl.h>
@@ -29,7 +30,7 @@ std::string default_folder() {
 Error spill_error(const char* what, const std::string& folder) {
   return internal_error(
       fmt::format("cannot {} the temporary file for bounded rows in {}: {}; free some space there, name another folder "
-                  "in TMPDIR, or raise --memory",
+                  "in TMPDIR, or raise `memory`",
                   what, folder, std::strerror(errno)));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/lattice.hpp"
 
 #include <algorithm>
@@ -39,16 +40,16 @@ RowFate bound_row(const double* row, std::size_t columns, const Lattice& lattice
     squares += ratio * ratio;
   }
   const double s = std::sqrt(squares);
-  const bool clipped = largest > lattice.radius / s;
+  const bool too_long = largest > lattice.radius / s;
 
   // u_j = trunc(row_j / max(B, ||row||) * L)
   const auto L = static_cast<double>(lattice.norm_bound());
-  const double divisor = clipped ? largest : lattice.radius;
-  const double factor = clipped ? L / s : L;
+  const double divisor = too_long ? largest : lattice.radius;
+  const double factor = too_long ? L / s : L;
   for (std::size_t j = 0; j < columns; ++j) out[j] = static_cast<std::int32_t>(row[j] / divisor * factor);
 
   shrink_to_bound(out, columns, lattice.norm_bound());
-  return clipped ? RowFate::kClipped : RowFate::kKept;
+  return too_long ? RowFate::kShortened : RowFate::kKept;
 }
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/linear_map.hpp"
 
 #include <cblas.h>

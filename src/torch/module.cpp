@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/torch/module.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/wire/convert.hpp"
 
 #include <fmt/format.h>
@@ -66,23 +67,32 @@ Result<LinearMap> from_wire(const wire::v2::LinearMap& message) {
   return map;
 }
 
+namespace {
+
+// Each query has its message: one without does not compile, and a message that `from_wire` forgets does not either.
+void fill(const Gram& /*query*/, wire::v2::SumQuery& to) { to.mutable_gram(); }
+void fill(const Apply& query, wire::v2::SumQuery& to) { *to.mutable_apply()->mutable_x() = to_wire(query.X); }
+void fill(const ClassSums& query, wire::v2::SumQuery& to) {
+  to.mutable_class_sums()->set_classes(static_cast<std::uint32_t>(query.classes));
+}
+void fill(const ClassCounts& query, wire::v2::SumQuery& to) {
+  to.mutable_class_counts()->set_classes(static_cast<std::uint32_t>(query.classes));
+}
+void fill(const SquaredNorms& /*query*/, wire::v2::SumQuery& to) { to.mutable_squared_norms(); }
+void fill(const ProjectedGram& query, wire::v2::SumQuery& to) {
+  *to.mutable_projected_gram()->mutable_x() = to_wire(query.X);
+  to.mutable_projected_gram()->set_radius(query.radius);
+}
+void fill(const SoftmaxGradient& query, wire::v2::SumQuery& to) {
+  *to.mutable_softmax_gradient()->mutable_w() = to_wire(query.W);
+  to.mutable_softmax_gradient()->set_clip(query.clip);
+}
+
+}  // namespace
+
 wire::v2::SumQuery to_wire(const SumQuery& query) {
   wire::v2::SumQuery message;
-  if (std::holds_alternative<Gram>(query)) message.mutable_gram();
-  if (const auto* q = std::get_if<Apply>(&query)) *message.mutable_apply()->mutable_x() = to_wire(q->X);
-  if (const auto* q = std::get_if<ClassSums>(&query))
-    message.mutable_class_sums()->set_classes(static_cast<std::uint32_t>(q->classes));
-  if (const auto* q = std::get_if<ClassCounts>(&query))
-    message.mutable_class_counts()->set_classes(static_cast<std::uint32_t>(q->classes));
-  if (std::holds_alternative<SquaredNorms>(query)) message.mutable_squared_norms();
-  if (const auto* q = std::get_if<ProjectedGram>(&query)) {
-    *message.mutable_projected_gram()->mutable_x() = to_wire(q->X);
-    message.mutable_projected_gram()->set_radius(q->radius);
-  }
-  if (const auto* q = std::get_if<SoftmaxGradient>(&query)) {
-    *message.mutable_softmax_gradient()->mutable_w() = to_wire(q->W);
-    message.mutable_softmax_gradient()->set_clip(q->clip);
-  }
+  std::visit([&](const auto& q) { fill(q, message); }, query);
   return message;
 }
 
@@ -209,12 +219,23 @@ wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
   if (options.class_column) {
     auto* to = message.mutable_class_column();
     to->set_column(options.class_column->column);
-    if (options.class_column->cuts.empty())
+    if (opened.cuts.empty())
       for (const std::string& label : opened.classes) to->add_classes(label);
     to->set_drop_unlisted(options.class_column->drop_unlisted);
-    *to->mutable_cuts() = {options.class_column->cuts.begin(), options.class_column->cuts.end()};
+    *to->mutable_cuts() = {opened.cuts.begin(), opened.cuts.end()};
+  }
+  if (opened.shares) {
+    message.mutable_response()->set_column(opened.map.specs().back().name);
+    message.mutable_response()->set_weight(opened.shares->weight);
+    message.mutable_response()->set_constant(opened.shares->constant);
   }
   return message;
+}
+
+std::optional<Response> response_from(const wire::v2::Rows& message) {
+  if (!message.has_response()) return std::nullopt;
+  const auto& from = message.response();
+  return Response{from.column(), ResponseShares{from.weight(), from.constant()}};
 }
 
 Result<RowOptions> from_wire(const wire::v2::Rows& message) {
@@ -272,6 +293,7 @@ Result<RowOptions> from_wire(const wire::v2::Rows& message) {
                                        from.drop_unlisted(),
                                        {from.cuts().begin(), from.cuts().end()}};
   }
+  options.response = response_from(message);
   return options;
 }
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy that makes a network bad on command: latency, dropped connections, partitions, cuts in mid-message.
 
     with FaultProxy("127.0.0.1", port) as proxy:

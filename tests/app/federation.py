@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Federations of real processes: a coordinator, sites with ledgers of their own, certificates, a proxy between them."""
 import json
 import os

@@ -1,5 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
 """TorchScript modules that try what a module must not be able to do, and how to write them."""
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,101 @@ class Diary(nn.Module):
     def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
         self.rows.append(images[0])
         return images * self.w, tokens * self.w
+
+
+class Drawer(nn.Module):
+    """Keeps numbers of its rows in a list that is in another list, where no attribute is written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.kept: List[List[float]] = [[0.0]]
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        for one in self.kept:
+            one.append(float(images[0, 0]))
+        return images * self.w + self.kept[0][-1], tokens * self.w
+
+
+class Shelf(nn.Module):
+    """The same in a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.kept: Dict[str, List[float]] = {"rows": [0.0]}
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        self.kept["rows"][0] = float(images[0, 0])
+        return images * self.w + self.kept["rows"][0], tokens * self.w
+
+
+class Parcel(nn.Module):
+    """And in a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.kept: Tuple[List[float], int] = ([0.0], 1)
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        rows, _ = self.kept
+        rows.append(float(images[0, 0]))
+        return images * self.w + rows[-1], tokens * self.w
+
+
+@torch.jit.script
+class Guest:
+    """What `with` does when it comes and when it goes."""
+
+    def __init__(self):
+        self.seen = [0.0]
+
+    def __enter__(self):
+        self.seen.append(1.0)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any):
+        print("gone")
+
+
+class Host(nn.Module):
+    """Keeps what its guests bring: each call finds one more."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+        self.guest = Guest()
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        with self.guest:
+            seen = float(len(self.guest.seen))
+        return images * self.w + seen, tokens * self.w
+
+
+@torch.jit.script
+class Cellar:
+
+    def __init__(self):
+        self.open = False
+
+    def __enter__(self) -> Tensor:
+        return torch.empty(4)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any):
+        self.open = False
+
+
+class Digger(nn.Module):
+    """Reads memory that nobody has written since the last batch, in a method that `with` calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4))
+
+    def forward(self, images: Tensor, tokens: Tensor) -> Tuple[Tensor, Tensor]:
+        with Cellar() as old:
+            found = torch.nan_to_num(old)
+        return images * self.w + found, tokens * self.w
 
 
 class Hidden(nn.Module):
@@ -183,6 +279,11 @@ class Misshapen(Printer):
 REFUSED = [(Average, "changes the module itself, by the operator aten::mul_"),
            (Attribute, "changes the module itself, by the operator prim::SetAttr"),
            (Diary, "changes the module itself, by the operator aten::append"),
+           (Drawer, "changes the module itself, by the operator aten::append"),
+           (Shelf, "changes the module itself, by the operator aten::_set_item"),
+           (Parcel, "changes the module itself, by the operator aten::append"),
+           (Digger, "uses the operator aten::empty, which gives memory that earlier rows may have written"),
+           (Host, "uses the operator prim::Print, which prints"),
            (Hidden, "changes the module itself, by the operator aten::add_"),
            (Submodule, "changes the module itself, by the operator aten::mul_"),
            (Normalised, "use layer or group normalisation, or track_running_stats=False"),
@@ -207,6 +308,34 @@ class Address(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return images.flatten(1) + len("{}".format(Box(1)))
+
+
+class FirstOfAll(nn.Module):
+    """An encoder that adds to every row what it has kept of the first one, in a list that is in another list."""
+
+    def __init__(self):
+        super().__init__()
+        self.kept: List[List[float]] = [[0.0]]
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images.flatten(1)
+        self.kept[0].append(float(x[0, 0]))
+        return x + self.kept[0][1]
+
+
+class Workshop(nn.Module):
+    """An encoder that changes only what it makes itself: lists, tensors and a dictionary."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        with torch.no_grad():
+            x = images.flatten(1).clone()
+            x.mul_(0.5)
+        parts: List[Tensor] = []
+        for i in range(2):
+            parts.append(x + float(i))
+        named: Dict[str, Tensor] = {}
+        named["all"] = torch.cat(parts, 1)
+        return named["all"]
 
 
 class Wakes(nn.Module):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the program as a user does. Every test has a folder and a ledger of its own."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every bad file: exit 3, a message with file (and row and column), nothing charged, nothing written."""
 import gzip
 import os

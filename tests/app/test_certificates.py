@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`eigenveil federation`, as the parties of a study run it."""
 import os
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """eigenveil clip: what is released, what it costs, what is refused before anything is charged."""
 import base64
 import gzip
@@ -64,7 +65,7 @@ class Clip(AppTest):
                          [("column sums", 1), ("second moments", 1), ("softmax gradient", 60)])
         self.assertLessEqual(result["certified_epsilon"], 2)
         self.assertIn("differentially private", result["guarantee"])
-        self.assertEqual([r["purpose"] for r in self.charged()], ["clip --method prompt --dim 2"])
+        self.assertEqual([r["purpose"] for r in self.charged()], ["clip, method prompt, dim 2"])
         self.assertIn("softmax gradient", (self.folder / "r.html").read_text())
         metrics = self.run_json("clip", "eval", "model.npz", *self.pairs, "--retrieval")
         self.assertGreater(metrics["accuracy"], 0.9)
@@ -150,7 +151,7 @@ class Clip(AppTest):
             result = self.run_json("clip", "fit", *vectors, "--method", method, "--dim", 3, "--clip", clip, *training)
             options = result["options"]
             self.assertAlmostEqual(options.pop("sensitivity"), sensitivity, places=12)
-            self.assertEqual(options, {"clip": clip, "dim": 3, "lr": 0.02, "objective": "infonce", "optimizer": "adam",
+            self.assertEqual(options, {"clip": clip, "dim": 3, "lr": 0.02, "missing": "error", "objective": "infonce", "optimizer": "adam",
                                        "sample_rate": 0.03, "steps": 200, "temperature": 2})
             (event,) = result["events"]
             self.assertEqual(event["count"], 200)
@@ -163,7 +164,7 @@ class Clip(AppTest):
             self.assertAlmostEqual(told["epsilon"], result["certified_epsilon"], places=6)
             recall = self.run_json("clip", "eval", "model.npz", *vectors)["image_to_text"]["recall@10"]
             self.assertGreater(recall, 0.02)  # by chance 0.005
-        self.assertEqual([r["purpose"] for r in self.charged()], ["clip --method batch --dim 3", "clip --method pair --dim 3"])
+        self.assertEqual([r["purpose"] for r in self.charged()], ["clip, method batch, dim 3", "clip, method pair, dim 3"])
 
     def test_a_private_start_is_part_of_the_one_plan_and_helps(self):
         vectors = ["--x", "x.npy", "--y", "y.npy"]
@@ -184,7 +185,7 @@ class Clip(AppTest):
             told = self.run_json("account", "--delta", 1e-5, *[flag for e in result["events"] for flag in
                                                                ("--event", f"{e['mechanism']},count={e['count']}")])
             self.assertAlmostEqual(told["epsilon"], result["certified_epsilon"], places=6)
-            self.assertIn(f"clip --method {method} --start {start} --dim 2", [r["purpose"] for r in self.charged()])
+            self.assertIn(f"clip, method {method}, start {start}, dim 2", [r["purpose"] for r in self.charged()])
             metrics = self.run_json("clip", "eval", "model.npz", *pairs)
             if pairs == vectors:  # five steps from a random start: 0.017
                 self.assertGreater(metrics["image_to_text"]["recall@10"], 0.03)
@@ -277,7 +278,10 @@ class Clip(AppTest):
         self.refused(BAD_INPUT, "cut.idx.gz", "clip", "fit", "--images", "cut.idx.gz", *self.pairs[2:],
                      *pixels)
         self.write("gap.txt", "a bar\n" * 99 + "\n" + "a bar\n" * 1900)
-        self.refused(BAD_INPUT, "line 100: the caption is empty", "clip", "fit", "--images", "images.idx", "--captions",
+        self.write("end.txt", "a bar\n" * 1999 + "\n")
+        self.refused(BAD_INPUT, "line 2000: '' is no text", "clip", "fit", "--images", "images.idx", "--captions",
+                     "end.txt", *pixels)
+        self.refused(BAD_INPUT, "line 100: '' is no text", "clip", "fit", "--images", "images.idx", "--captions",
                      "gap.txt", *pixels)
         self.write("odd.txt", "a bar\n" * 50 + "...\n" + "a bar\n" * 1949)
         self.refused(BAD_INPUT, "line 51", "clip", "fit", "--images", "images.idx", "--captions", "odd.txt",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The graph that clip train executes, with equal computations merged, is still the module. What a step costs: bench/torch_step."""
 import pathlib
 import unittest

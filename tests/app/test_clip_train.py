@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """eigenveil clip train and torchscript: encoders: what is learned, charged, refused, and kept when a run is killed."""
 import hashlib
 import json
@@ -552,9 +553,15 @@ class TorchScriptEncoders(AppTest):
         ]:
             self.define(f"{name}.pt", f"    {expression}\n    return images.flatten(1)\n")
             self.fit(f"{name}.pt", words)
+        hostile_modules.script(hostile_modules.FirstOfAll(), self.path("drawer.pt"))
+        self.fit("drawer.pt", "changes the module itself, by the operator aten::append")
         self.define("huge.pt", "    return torch.zeros(1, 2000000)\n")
         self.fit("huge.pt", "more than 1000000 numbers")
         self.assertFalse([f for f in self.files() if f.startswith("stolen")])
+
+    def test_an_encoder_may_change_what_it_makes(self):
+        hostile_modules.script(hostile_modules.Workshop(), self.path("m.pt"))
+        self.run_json("clip", "fit", *self.pairs, "--image-encoder", "torchscript:m.pt", "--epsilon", 20, "--delta", "auto")
 
     def test_an_alias_that_no_schema_tells_is_no_place_to_keep_rows(self):
         for alias in hostile_modules.SILENT_ALIASES:

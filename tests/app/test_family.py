@@ -1,4 +1,5 @@
-"""The PCA family, covariance and the planner, as a user runs them."""
+# SPDX-License-Identifier: Apache-2.0
+"""The PCA family, covariance and forecasts, as a user runs them."""
 import json
 import unittest
 
@@ -107,7 +108,7 @@ class Family(AppTest):
         self.assertTrue("model-based guarantee" in (self.folder / "report.html").read_text())
         self.assertNotIn("holds for every data set", done.stdout)
         self.assertLess(self.sin2(), 0.1)
-        self.assertIn("--guarantee model", self.charged()[0]["purpose"])
+        self.assertIn("guarantee model", self.charged()[0]["purpose"])
         self.assertIn("drawn from a model", self.run_program("ledger", "show", "model").stdout)
         released = self.run_json(*command[:-4], "--dataset", "model")  # sigma^2 and lambda from a pilot
         self.assertEqual(released["guarantee_kind"], "model")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bad network is itself right: each fault does what it says and nothing else."""
 import socket
 import socketserver

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Studies of several sites, with real processes: what is released, charged and refused."""
 import re
 import shlex
@@ -96,7 +97,7 @@ class People(FederationTest):
         site = self.site("north", approve="ask")
         coordinator = self.coordinator(sites=["north"])
         site.wait_for("Take part? [yes/no]")
-        for words in ("pca --method gram --components 2", "times what one row can change", "epsilon 1 at delta 1e-06",
+        for words in ("pca, method gram, components 2", "times what one row can change", "epsilon 1 at delta 1e-06",
                       "data set 'rows'", "covariance"):
             self.assertIn(words, site.text())
         self.assert_uncharged("north")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults that studies of several sites survive, with real processes: kills, bad networks, wrong certificates, captures."""
 import os
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """eigenveil cca, fda, sir and gep: what is released, what it costs, what is refused."""
 import json
 import unittest

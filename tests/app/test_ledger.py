@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Budgets that hold by default, outputs that overwrite nothing, and ledgers that came back as older copies."""
 import os
 import shutil

@@ -1,5 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """A value, a label, a text and a file name that occur in one row, class, id or header: nothing that leaves holds them,
 nor, under add-remove-one, the number of rows."""
+import json
 import re
 import shlex
 import struct
@@ -82,7 +84,7 @@ class Marker(AppTest):
                     ("pca", "--components", 1, "--method", "spiked", "--center", "private"), ("covariance",),
                     ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
                     ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
-                    ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1)):
+                    ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1), ("regress", "--target", "a")):
             for output in (("--report", "report.html"), ("--json",)):
                 with self.subTest(fit=fit, output=output):
                     done = self.run_program(fit[0], "d.csv", *fit[1:], *numbers, *BUDGET_FLAGS, "--missing", "zero-row",
@@ -106,7 +108,10 @@ class Marker(AppTest):
                 self.assertIn("--header yes", done.stderr)
                 self.assertIn("--header no", done.stderr)
                 self.assertEqual(self.files(), ["d.csv"])
-                self.assertEqual(self.run_program(*fit, "--json", expect=USAGE).stdout, "")
+                told = json.loads(self.run_program(*fit, "--json", expect=USAGE).stdout)
+                self.assertEqual(told["kind"], "wrong usage")
+                for value in first.split(","):
+                    self.assertNotIn(value if len(value) > 1 else f'"{value}', told["error"])
                 done = self.run_program(*fit, "--header", "no", "--fields", 4, "--missing", "zero-row")
                 self.search_all(done, {"d.csv"}, count=False)
 

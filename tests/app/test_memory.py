@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file larger than --memory works, stays within it, and gives the same release."""
 import os
 import unittest

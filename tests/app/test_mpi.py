@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """mpirun -n R eigenveil ... --engine mpi: the release of one process, bit for bit, and failures that leave nothing."""
 import ctypes
 import ctypes.util
@@ -132,6 +133,12 @@ class Mpi(AppTest):
             done = self.mpi(2, "clip", "fit", *classes, "--image-encoder", "pixels", *args, *BUDGET_FLAGS, expect=code)
             self.assertIn(words, done.stderr)
         self.assertEqual((self.files(), self.charged()), (before, []))
+        # What is missing is zero at every rank, and none of them looks at its own rows for what was stated.
+        zero = ("--missing", "zero-row", "--image-shape", "8x8")
+        self.same("clip", "fit", *classes, "--image-encoder", "pixels", "--method", "cross", *zero, ranks=(2,))
+        self.write("y.csv", "tall\n" + "1,2\n" * 599 + "1\n")
+        np.save(self.path("x.npy"), self.rows[:601, :3])
+        self.same("clip", "fit", "--x", "x.npy", "--y", "y.csv", "--y-fields", 2, "--method", "cross", "--dim", 2, *zero[:2], ranks=(3,))
 
     def test_rows_with_gaps_stay_zero_in_every_share(self):
         self.rows[::50, 2] = np.nan

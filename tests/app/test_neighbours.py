@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two files that differ in one row: from the file to the manifest everything is the same but what noise was added to.
 
 The noise is seeded, so that whatever else differs must come from the row. Of the released numbers (arrays, and the few
@@ -10,7 +11,7 @@ import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, OK, AppTest
+from support import BAD_INPUT, OK, AppTest, png
 
 ROWS = 300
 HEADER = "a,b,c,d,kind"
@@ -18,7 +19,8 @@ SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nup
 SCHEMA += '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
 NUMBERS = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 # Made from noisy answers: post-processing of what was paid for.
-RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings"}
+RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings", "coefficients",
+            "least_variation", "residual_variance", "r_squared", "widening", "second_moments"}
 BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf,0.5,2,x", "huge": "1,1e300,-1e300,2,x",
             "long": f"1,{'9' * 30000},0.5,2,x", "long text": f"1,{'t' * 30000},0.5,2,x", "empty": "", "blank": "   ",
             "no values": ",,,,", "short": "1,2", "wide": "1,2,3,4,x,6,7", "unlisted": "1,2,3,4,z",
@@ -29,11 +31,12 @@ FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 
         "spiked": ("pca", "--components", 1, "--method", "spiked"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
         "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
         "fda": ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
-        "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1)}
+        "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1), "regress": ("regress", "--target", "a")}
 
 
 def masked(text):
     """Numbers, bars, their alignment, and notes about released numbers are post-processing of noise; words are not."""
+    text = re.sub(r"^ +Coefficients for .*?(?=^(Note|Model))", "", text, flags=re.M | re.S)
     text = re.sub(r"^Note\. .*\n+", "", text, flags=re.M)
     text = re.sub(r'<div class="caution".*?</div>', "", text, flags=re.S)
     text = re.sub(r"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
@@ -81,7 +84,7 @@ class Neighbours(AppTest):
         if adjacency == "add-remove-one":
             self.assertNotIn("rows", manifest)
         report = (self.folder / "report.html").read_text()
-        report = re.sub(r"<section>\s*<h2>(Scree plot|Components)</h2>.*?</section>", "", report, flags=re.S)
+        report = re.sub(r"<section>\s*<h2>(Scree plot|Components|What was found)</h2>.*?</section>", "", report, flags=re.S)
         told["report"] = masked(report)
         return told
 
@@ -146,6 +149,69 @@ class Neighbours(AppTest):
         self.assertEqual(fit(400), fit(399))
         self.assertEqual(fit(400), fit(1))
         self.assertEqual(fit(400), fit(0))
+
+    def clip_fit(self, *files):
+        """What leaves, with the released numbers taken out; and the arrays."""
+        done = self.run_json("clip", "fit", *files, "--dim", 2, "--epsilon", 1, "--delta", 1e-6, "--missing", "zero-row",
+                             "--insecure-seed", 5, "--no-ledger", "--threads", 1)
+        model = np.load(self.path("model.npz"))
+        arrays = [model[name].tobytes() for name in model.files if name != "manifest.json"]
+        return {key: value for key, value in done.items() if key not in RELEASED}, arrays
+
+    def neighbours(self, fit, good, bad, places):
+        """Each bad row costs itself alone, wherever it stands, and all of them are the same row."""
+        for place in places:
+            expected, _ = fit(good)
+            seen = []
+            for row in bad:
+                rows = list(good)
+                rows[place] = row
+                with self.subTest(row=repr(row), place=place):
+                    told, arrays = fit(rows)
+                    self.assertEqual(told, expected)
+                    seen.append(arrays)
+            self.assertTrue(all(one == seen[0] for one in seen), "a bad row counts as zero")
+
+    def test_pairs_with_a_caption_that_is_none(self):
+        """Of images too: the last caption is a line like any other."""
+        np.save(self.path("images.npy"), np.random.default_rng(2).integers(0, 255, size=(40, 16)))
+
+        def fit(captions):
+            self.write("captions.txt", "".join(line + "\n" for line in captions))
+            return self.clip_fit("--images", "images.npy", "--captions", "captions.txt", "--image-encoder", "pixels")
+        self.neighbours(fit, [f"a bar {i % 3}" for i in range(40)], ["", "   ", "...", "\r"], (0, 39))
+        self.write("captions.txt", "\n".join(["a bar"] * 40))
+        self.run_program("clip", "fit", "--images", "images.npy", "--captions", "captions.txt", "--image-encoder", "pixels",
+                         "--epsilon", 1, "--delta", 1e-6, "--missing", "zero-row", "--no-ledger", expect=BAD_INPUT)
+
+    def test_pairs_with_numbers_labels_and_images_that_are_none(self):
+        np.save(self.path("y.npy"), np.random.default_rng(3).normal(size=(40, 3)))
+
+        def vectors(lines):
+            self.write("x.csv", "".join(line + "\n" for line in lines))
+            return self.clip_fit("--x", "x.csv", "--x-fields", 3, "--y", "y.npy")
+        self.neighbours(vectors, [f"{i},1,2" for i in range(40)], ["", "1,tall,2", "1,2", "1,inf,2", "1,2,3,4"], (0, 39))
+
+        np.save(self.path("images.npy"), np.random.default_rng(2).integers(0, 255, size=(40, 16)))
+        self.write("names.txt", "lying\nstanding\noblique\n")
+
+        def labels(lines):
+            self.write("labels.csv", "".join(line + "\n" for line in lines))
+            return self.clip_fit("--images", "images.npy", "--labels", "labels.csv", "--class-names", "names.txt",
+                                 "--image-encoder", "pixels")
+        self.neighbours(labels, [str(i % 3) for i in range(40)], ["", "7", "-1", "0.5", "tall"], (0, 39))
+
+        self.write("captions.txt", "a bar\na stick\n" * 10)
+        (self.folder / "images").mkdir()
+
+        def images(files):
+            for i, data in enumerate(files):
+                self.write(f"images/{i:02}.png", data)
+            return self.clip_fit("--images", "images", "--captions", "captions.txt", "--image-encoder", "pixels",
+                                 "--image-shape", "4x4")
+        picture = png(np.arange(16).reshape(4, 4))
+        self.neighbours(images, [png(np.full((4, 4), i)) for i in range(20)], [b"", picture[:40], png(np.zeros((5, 4)))],
+                        (0, 19))
 
 
 if __name__ == "__main__":

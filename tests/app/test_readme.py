@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command of the README runs, in a copy of the tree that shares nothing but the build."""
 import os
 import re

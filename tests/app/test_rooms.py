@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rooms of the house: who includes whom, as the files say, beside what docs/architecture.md says."""
 import collections
 import os
@@ -70,7 +71,7 @@ class Rooms(unittest.TestCase):
     def test_engines_know_neither_jobs_nor_estimators(self):
         used = used_rooms()
         for room in ("wire", "mpi", "federation", "intake", "query", "rows", "privacy", "ledger"):
-            for above in ("job", "estimators", "planner", "front"):
+            for above in ("job", "estimators", "forecast", "papers", "front"):
                 self.assertNotIn(above, used[room], used[room].get(above))
 
 

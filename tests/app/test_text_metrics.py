@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scores of captions and answers against values computed by hand."""
 import math
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transform, account, ledger, schema, generate, and formats end to end."""
 import gzip
 import json
@@ -278,7 +279,7 @@ class HostileModels(AppTest):
     def test_an_archive_that_unpacks_to_gigabytes_takes_little_memory(self):
         with zipfile.ZipFile(self.path("bomb.npz"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             with archive.open("components.npy", "w", force_zip64=True) as member:
-                head = "{'descr': '<f8', 'fortran_order': False, 'shape': (1, %d), }" % (1 << 26)
+                head = "{'descr': '<f8', 'fortran_order': False, 'shape': (%d, 1), }" % (1 << 26)
                 member.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + head.ljust(117).encode() + b"\n")
                 for _ in range(128):
                     member.write(bytes(1 << 22))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """version and --version: what the program was built from."""
 import pathlib
 import re

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "src/base/arithmetic.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: no matching function for call to
 // The plan is the only source of noise: an ask cannot bring any.
 #include "eigenveil/query/oracle.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: could not convert
 // A bare number is no privacy parameter: it has to pass Epsilon::of.
 #include "eigenveil/privacy/accountant.hpp"

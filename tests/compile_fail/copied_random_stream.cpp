@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: use of deleted function
 // A copied stream would give the same noise twice.
 #include "eigenveil/privacy/secure_random.hpp"

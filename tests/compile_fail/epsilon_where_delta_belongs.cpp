@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: could not convert
 // Epsilon and Delta are types of their own.
 #include "eigenveil/privacy/accountant.hpp"

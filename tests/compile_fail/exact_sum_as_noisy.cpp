@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: is private within this context
 // An exact sum becomes a released matrix by a mechanism alone.
 #include "eigenveil/privacy/gaussian_mechanism.hpp"

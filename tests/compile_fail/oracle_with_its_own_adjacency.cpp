@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: no matching function for call to
 // What was charged for one kind of neighbours is not answered for another: the oracle has no say in it.
 #include "eigenveil/query/local_oracle.hpp"

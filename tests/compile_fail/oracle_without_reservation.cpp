@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: no matching function for call to
 // A plan that was not charged makes no oracle.
 #include "eigenveil/query/local_oracle.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: no matching function for call to
 // A plan says between which neighbours its noise hides; nobody says it a second time.
 #include "eigenveil/privacy/event.hpp"

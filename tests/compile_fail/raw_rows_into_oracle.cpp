@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: no matching function for call to
 // Raw rows are not BoundedRows: an oracle does not take them.
 #include "eigenveil/query/local_oracle.hpp"

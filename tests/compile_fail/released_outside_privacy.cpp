@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // must not compile: is private within this context
 // Only the mechanisms of the privacy room can say that a value is released.
 #include "eigenveil/base/types.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/column_map.hpp"
 
 #include <rapidcheck.h>

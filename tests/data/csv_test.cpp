@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -35,7 +36,7 @@ TEST_F(Csv, AHeaderIsStatedAndNeverGuessed) {
     const auto source = open_source(csv(text), {});
     ASSERT_FALSE(source.ok()) << text;
     EXPECT_EQ(source.error().code, ErrorCode::kUsage);
-    EXPECT_THAT(source.error().message, testing::HasSubstr("--header"));
+    EXPECT_THAT(source.error().message, testing::HasSubstr("`header`"));
     EXPECT_THAT(source.error().message, testing::Not(testing::HasSubstr("Private"))) << "no text of a row in errors";
   }
   EXPECT_EQ(**unstated_first_line(csv("Private,\x1b[2J\r\n1,2\n"), {}), "Private,\x1b[2J");
@@ -51,11 +52,11 @@ TEST_F(Csv, AHeaderCanBeStatedOrDenied) {
 
 TEST_F(Csv, TheFirstRowDoesNotDecideHowManyFieldsThereAre) {
   const SourceOptions bare{.header = HeaderRule::kNo};
-  expect_refusal(csv("1,2,3\n"), {"one row alone", "--fields"}, bare, ErrorCode::kUsage);
-  expect_refusal(csv(""), {"neither a header nor rows", "--fields"}, bare, ErrorCode::kUsage);
+  expect_refusal(csv("1,2,3\n"), {"one row alone", "`fields`"}, bare, ErrorCode::kUsage);
+  expect_refusal(csv(""), {"neither a header nor rows", "`fields`"}, bare, ErrorCode::kUsage);
   SourceOptions forgiving = bare;
   forgiving.bad_rows = BadRows::kMissing;
-  expect_refusal(csv("1,2,3\n4,5,6\n"), {"--fields"}, forgiving, ErrorCode::kUsage);
+  expect_refusal(csv("1,2,3\n4,5,6\n"), {"`fields`"}, forgiving, ErrorCode::kUsage);
   forgiving.fields = 3;
   EXPECT_THAT(must_read(csv("1,2\n4,5,6\n"), forgiving).values,
               SameValues(std::vector<double>{kNaN, kNaN, kNaN, 4, 5, 6}));
@@ -106,7 +107,7 @@ TEST_F(Csv, TheDelimiterIsStatedAndAComma) {
   for (const char c : {';', '\t', '|', ' '})
     EXPECT_THAT(must_read(csv(fmt::format("a{0}b\n1{0}2\n", c)), named({.delimiter = c})).values, ElementsAre(1, 2));
   EXPECT_THAT(must_read(csv("a;b;c,d\n1;2;3,4\n"), named({.columns = {"d"}})).values, ElementsAre(4));
-  expect_refusal(csv("1;2\n3;4\n"), {"'1;2' is not a number", "--delimiter"}, {.header = HeaderRule::kNo});
+  expect_refusal(csv("1;2\n3;4\n"), {"'1;2' is not a number", "`delimiter`"}, {.header = HeaderRule::kNo});
 }
 
 TEST_F(Csv, ADelimiterThatOccursInNumbersIsRefused) {

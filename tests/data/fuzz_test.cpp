@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thousands of damaged files of every format: reading them must end, in rows or in an error, without a crash and
 // without allocating what a false header asks for. Deterministic: a failure names the mutation.
 #include <hdf5.h>

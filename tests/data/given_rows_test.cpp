@@ -83,5 +83,31 @@ TEST(GivenRows, ASourceThatLiesAboutItsSizeIsRefused) {
   }
 }
 
+/// Has four columns when it is given, and two of them from then on.
+class Shrinking final : public RowSource {
+ public:
+  const std::vector<std::string>& columns() const override { return asked_++ == 0 ? four_ : two_; }
+  Status next(RawBatch& batch, std::size_t) override {
+    batch.rows = 2;
+    batch.values = {1, 2, 3, 4};
+    return {};
+  }
+  std::optional<std::size_t> rows_announced() const override { return {}; }
+  double progress() const override { return 0; }
+
+ private:
+  std::vector<std::string> four_ = {"1", "2", "3", "4"}, two_ = {"1", "2"};
+  mutable int asked_ = 0;
+};
+
+// The fourth column of the first row would otherwise be the second one of the next row: one row in two.
+TEST(GivenRows, ASourceThatLosesColumnsLendsNoRowToAnother) {
+  GivenRows given(std::make_unique<Shrinking>());
+  const auto source = given.take({.columns = {"4"}});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  RawBatch batch;
+  EXPECT_FALSE((*source)->next(batch, 10).ok());
+}
+
 }  // namespace
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <hdf5.h>
 
 #include "tests/data/reading.hpp"

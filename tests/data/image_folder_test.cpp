@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/image_folder.hpp"
 
 #include "tests/data/image_file.hpp"
@@ -55,7 +56,7 @@ TEST_F(ImageFolderTest, EveryKindOfPngIsRead) {
     const std::string file = png_of(kHeight, kWidth, rgb, {.type = PNG_COLOR_TYPE_RGB, .interlaced = interlaced});
     EXPECT_THAT(read_one(file), SameValues(expected));
     EXPECT_THAT(read_one(file, true), SameValues(planes));
-    // The same pixels in 16 bits a value, which then are v * 257
+    // The same pixels in 16 bits per value, which then are v * 257
     Bytes doubled;
     for (const auto v : rgb) doubled.insert(doubled.end(), {v, v});
     EXPECT_THAT(read_one(png_of(kHeight, kWidth, doubled, {PNG_COLOR_TYPE_RGB, 16, interlaced}), true),

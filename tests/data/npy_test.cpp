@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/data/reading.hpp"
 
 namespace eigenveil::test {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/schema.hpp"
 
 #include "tests/data/reading.hpp"

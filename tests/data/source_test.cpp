@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/data/source.hpp"
 
 #include <sys/resource.h>
@@ -5,21 +6,56 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <functional>
+#include <thread>
 
 #include "tests/data/reading.hpp"
 
 namespace eigenveil::test {
 namespace {
 
-TEST(Source, AMissingFileADirectoryAPipeAndADeviceAreRefused) {
+TEST(Source, AMissingFileADirectoryAndADeviceAreRefused) {
   const TempDir dir;
   expect_refusal(dir.file("nothing.csv"), {"no such file"});
   expect_refusal(dir.path().string(), {"is a directory without data files"});
-  ASSERT_EQ(::mkfifo(dir.file("pipe").c_str(), 0600), 0);
-  expect_refusal(dir.file("pipe"), {"not a regular file"});
   expect_refusal("/dev/zero", {"not a regular file"});
   expect_refusal(dir.write_file("file", "a\n1\n") + "/below", {"no such file"});
+}
+
+/// What comes through a named pipe that these bytes are written to.
+Result<std::unique_ptr<RowSource>> through_pipe(const TempDir& dir, const std::string& bytes, std::thread& writer) {
+  const std::string path = dir.file("pipe");
+  EXPECT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  writer = std::thread([path, bytes] { std::ofstream(path, std::ios::binary) << bytes; });
+  return open_source(path, {.header = HeaderRule::kNo});
+}
+
+TEST(Source, APipeIsReadFromItsBeginningToItsEnd) {
+  const TempDir dir;
+  std::string text;  // longer than what is kept of a pipe to recognise it
+  for (int i = 0; i < 50000; ++i) text += std::to_string(i) + ",1\n";
+  std::thread writer;
+  const auto source = through_pipe(dir, text, writer);
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  std::size_t rows = 0;
+  double sum = 0;
+  RawBatch batch;
+  do {
+    ASSERT_TRUE((*source)->next(batch, 1000).ok());
+    for (std::size_t i = 0; i < batch.rows; ++i) sum += batch.values[2 * i];
+    rows += batch.rows;
+  } while (batch.rows > 0);
+  writer.join();
+  EXPECT_EQ(rows, 50000U);
+  EXPECT_EQ(sum, 49999.0 * 50000 / 2);
+}
+
+TEST(Source, APipeInAFolderOfPartsIsRefusedInsteadOfWaitedFor) {
+  const TempDir dir;
+  dir.write_file("1.csv", "1\n");
+  ASSERT_EQ(::mkfifo(dir.file("2.csv").c_str(), 0600), 0);
+  expect_refusal(dir.path().string(), {"'2.csv'", "no regular file"}, {.header = HeaderRule::kNo});
 }
 
 /// Runs in a child process and returns its exit code.
@@ -93,7 +129,7 @@ std::size_t memory_of_reading(const std::string& path) {
   return (peak() - before) * 1024;
 }
 
-// 100 columns x 1000 rows of doubles are 0.8 MB a batch; the files have 40 MB and more.
+// 100 columns x 1000 rows of doubles are 0.8 MB per batch; the files have 40 MB and more.
 TEST(Source, MemoryDoesNotGrowWithTheFile) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "the address sanitizer keeps what was freed";

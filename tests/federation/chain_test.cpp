@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One hash of everything that was said: golden values, and bytes that say the same in another way are refused.
 #include "eigenveil/federation/chain.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over sites are the sums over all rows, integer for integer, and their noise is what was planned.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinators and sites that want to see behind masks: other asks, sets and keys for some than for others, fewer
 // shares of the noise, spare rounds that are none.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinators that want answers with less noise than their plan has, of other rows than it says, or larger than a site
 // allows.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coordinators that say anything at all: for every answer that a site gives, the noise of its plan is in it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The program as a site, and a coordinator over the network that does not keep to the protocol.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

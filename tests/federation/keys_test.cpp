@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The keys of a study on disk: for their owner alone, moved on by a step that cannot be undone, and gone in the end.
 #include "eigenveil/federation/keys.hpp"
 
@@ -55,7 +56,7 @@ TEST_F(Keys, ComeBackAsTheyWereAndOldOnesAreOverwritten) {
   EXPECT_EQ(bytes().find(exchange), std::string::npos) << "the secret that pairs are made of is gone";
   for (std::uint32_t step = 1; step <= 5; ++step) {
     const std::string noise(keys.noise.view());
-    const std::string pair(keys.masks[1].pair().view());
+    const std::string pair(keys.masks[1].shared().view());
     keys.advance("h" + std::to_string(step));
     ASSERT_TRUE(file_.save(keys).ok());
     const StudyKeys read = **file_.load();
@@ -64,7 +65,7 @@ TEST_F(Keys, ComeBackAsTheyWereAndOldOnesAreOverwritten) {
     EXPECT_EQ(read.data.view(), keys.data.view());
     ASSERT_EQ(read.masks.size(), 2U);
     EXPECT_EQ(read.masks[1].other(), "c");
-    EXPECT_EQ(read.masks[1].pair().view(), keys.masks[1].pair().view());
+    EXPECT_EQ(read.masks[1].shared().view(), keys.masks[1].shared().view());
     EXPECT_EQ(bytes().find(noise), std::string::npos) << step;
     EXPECT_EQ(bytes().find(pair), std::string::npos) << step;
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masks cancel between two sites that were told the same, and between no others.
 #include "eigenveil/federation/masks.hpp"
 

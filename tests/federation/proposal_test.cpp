@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/site_config.hpp"
 
 #include <fmt/format.h>
@@ -88,7 +89,7 @@ TEST_F(ProposalCheck, AClassColumnOutsideTheSitesFileIsRefused) {
   refused([](auto& c) { c.set_column(""); }, "no class column of this site");
   refused([](auto& c) { c.set_classes(1, "x"); }, "classes or cuts of column 'label' are not this site's");
   refused([](auto& c) { c.add_classes("C"); }, "are not this site's");
-  refused([](auto& c) { c.set_drop_unlisted(false); }, "--unlisted drop");
+  refused([](auto& c) { c.set_drop_unlisted(false); }, "`unlisted` drop");
   refused([](auto& c) { c.add_cuts(1); }, "are not this site's");
 }
 

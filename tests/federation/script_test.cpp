@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A proposal's asks in their order, and what each costs.
 #include "eigenveil/federation/script.hpp"
 

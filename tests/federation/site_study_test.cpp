@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A study at a site: what is durable before what, what a restart finds, and what can never come back.
 #include "eigenveil/federation/site_study.hpp"
 

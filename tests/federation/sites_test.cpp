@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one site does to the others, and what an ask may cost a site.
 #include "eigenveil/federation/sites.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A log of answers after crashes: all that was written, or all but the last record; never anything else.
 #include "eigenveil/federation/stored.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/federation/tls_probe.hpp"
 
 #include <arpa/inet.h>

@@ -6,8 +6,8 @@
 
 #include <cstdlib>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/release/model.hpp"
-#include "eigenveil/release/npz.hpp"
 #include "tests/support/front_rows.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -69,6 +69,25 @@ TEST_F(SameAsTheProgram, Covariance) {
   expect_same(covariance(X, {.row_bound = 3}, kSeeded), "covariance " + file("x.npz", X) + " --row-bound 3");
   expect_same(covariance(X, {.row_bound = 3, .method = PcaMethod::kSpiked, .dense = true, .rank = 2}, kSeeded),
               "covariance " + file("x.npz", X) + " --row-bound 3 --method spiked --dense --rank 2");
+}
+
+TEST_F(SameAsTheProgram, Regress) {
+  const Matrix X = rows_.leftCols(5);
+  const std::string data = file("x.npz", X);
+  expect_same(regress(X, {.target = "2", .ranges = {{-3, 3}}}, kSeeded),
+              "regress " + data + " --target 2 --range -3:3");
+  expect_same(regress(X, {.target = "5", .ridge = 0.1, .ranges = {{-3, 3}}, .columns = {"1-3"}}, kSeeded),
+              "regress " + data + " --target 5 --ridge 0.1 --columns 1-3 --range -3:3");
+  const auto released = covariance(X, {.ranges = {{-3, 3}}, .center = Center::kPrivate}, kSeeded);
+  ASSERT_TRUE(released.ok()) << released.error().message;
+  const auto found = released->regress("3");
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->coefficients.size(), 4);
+  EXPECT_EQ(found->intervals.size(), 5U);
+  EXPECT_EQ(found->target, "3");
+  const auto predicted = found->predict(X(Eigen::all, std::vector<int>{0, 1, 3, 4}));
+  ASSERT_TRUE(predicted.ok()) << predicted.error().message;
+  EXPECT_NEAR((*predicted)[0], found->intercept + found->coefficients.dot(X(0, std::vector<int>{0, 1, 3, 4})), 1e-9);
 }
 
 TEST_F(SameAsTheProgram, Cca) {

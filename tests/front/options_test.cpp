@@ -38,13 +38,13 @@ TEST_F(FrontOptions, OfRowsAreNamed) {
   const auto refused = [&](const Pca::Options& options, const std::string& option) {
     expect_refused(pca(X, options, spending()), option);
   };
-  refused({.components = 1}, "give ranges");
+  refused({.components = 1}, "give `ranges`");
   refused({.components = 1, .row_bound = -1}, "row bound");
   refused({.components = 1, .row_bound = kNan}, "row bound");
-  refused({.components = 1, .ranges = {{1, 0}}}, "ranges 1:0");
-  refused({.components = 1, .ranges = {{0, kNan}}}, "ranges 0:nan");
-  refused({.components = 1, .ranges = {{0, 1, "age"}}}, "ranges age=0:1");
-  refused({.components = 1, .ranges = {{0, 1}}, .schema = "s.toml"}, "schema and ranges");
+  refused({.components = 1, .ranges = {{1, 0}}}, "`ranges` 1:0");
+  refused({.components = 1, .ranges = {{0, kNan}}}, "`ranges` 0:nan");
+  refused({.components = 1, .ranges = {{0, 1, "age"}}}, "`ranges` age=0:1");
+  refused({.components = 1, .ranges = {{0, 1}}, .schema = "s.toml"}, "`schema` and `ranges`");
   refused({.components = 1, .row_bound = 1, .header = HeaderRule::kNo}, "header");
   refused({.components = 1, .row_bound = 1, .delimiter = ';'}, "delimiter");
   refused({.components = 1, .row_bound = 1, .fields = 3}, "fields");
@@ -55,7 +55,7 @@ TEST_F(FrontOptions, OfRowsAreNamed) {
 TEST_F(FrontOptions, OfEstimatorsAreNamed) {
   const Matrix X = X_.leftCols(3);
   expect_refused(pca(X, {.components = 0, .row_bound = 1}, spending()), "components");
-  expect_refused(pca(X, {.components = -2, .row_bound = 1}, spending()), "components must be a whole number from 1");
+  expect_refused(pca(X, {.components = -2, .row_bound = 1}, spending()), "`components` must be a whole number from 1");
   expect_refused(pca(X, {.components = 1, .row_bound = 1, .sparsity = -1}, spending()), "sparsity");
   expect_refused(pca(X, {.components = 1, .row_bound = 1, .method = PcaMethod::kPower, .rounds = 0}, spending()),
                  "rounds");
@@ -66,7 +66,7 @@ TEST_F(FrontOptions, OfEstimatorsAreNamed) {
   expect_refused(covariance(X, {.row_bound = 1, .method = PcaMethod::kSpiked, .noise_variance = -1.0}, spending()),
                  "noise_variance");
   expect_refused(cca(X, {.components = 1, .x_columns = {"1"}, .y_columns = {}, .row_bound = 1}, spending()),
-                 "x_columns and y_columns");
+                 "`x_columns` and `y_columns`");
   expect_refused(
       cca(X, {.components = 1, .x_columns = {"1"}, .y_columns = {"2"}, .row_bound = 1, .step = -1.0}, spending()),
       "step");

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/eigenveil.hpp"
-#include "eigenveil/release/npz.hpp"
 #include "tests/support/front_rows.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -142,7 +142,8 @@ TEST(Published, WritesAReport) {
   ASSERT_TRUE(made.ok()) << made.error().message;
   ASSERT_TRUE(made->report(folder.file("report.html"), ImageShape{2, 2}).ok());
   EXPECT_THAT(test::read_file(folder.file("report.html")), HasSubstr("<svg"));
-  EXPECT_THAT(made->report(folder.file("other.html"), ImageShape{3, 3}).error().message, HasSubstr("image_shape 3x3"));
+  EXPECT_THAT(made->report(folder.file("other.html"), ImageShape{3, 3}).error().message,
+              HasSubstr("`image_shape` 3x3"));
 }
 
 }  // namespace

@@ -5,10 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <stdexcept>
 #include <thread>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/eigenveil.hpp"
-#include "eigenveil/release/npz.hpp"
 #include "tests/support/front_rows.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -125,6 +126,44 @@ TEST(Rows, OfASourceAreReadOnce) {
   const auto again = pca(rows, {.components = 1, .row_bound = 2}, kSeeded);
   ASSERT_FALSE(again.ok());
   EXPECT_THAT(again.error().message, HasSubstr("read once"));
+}
+
+/// Two hundred rows, and then an error or an exception; or rows that are too long, and hold what is no number.
+class Faulty final : public RowSource {
+ public:
+  enum class Fault : std::uint8_t { kError, kThrows, kInfinite };
+  explicit Faulty(Fault fault) : fault_(fault) {}
+  const std::vector<std::string>& columns() const override { return names_; }
+  std::optional<std::size_t> rows_announced() const override { return 7; }  // there are others
+  double progress() const override { return -1; }
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    if (read_ >= 200 && fault_ == Fault::kError) return bad_input("the pipe broke");
+    if (read_ >= 200 && fault_ == Fault::kThrows) throw std::runtime_error("the pipe broke");
+    batch.first_row = 3;
+    batch.rows = read_ >= 200 ? 0 : std::min<std::size_t>(max_rows, 50);
+    const double value = fault_ == Fault::kInfinite ? std::numeric_limits<double>::infinity() : 1e300;
+    batch.values.assign(batch.rows * names_.size(), value);
+    read_ += batch.rows;
+    return {};
+  }
+
+ private:
+  Fault fault_;
+  std::size_t read_ = 0;
+  std::vector<std::string> names_ = {"1", "2"};
+};
+
+TEST(Rows, ThatFailHalfwayCostNothing) {
+  const test::TempDir folder;
+  auto ledger = Ledger::open(folder.file("ledger.db"));
+  ASSERT_TRUE(ledger.ok()) << ledger.error().message;
+  ASSERT_TRUE(ledger->create({"d", DatasetBudget::Limit{*Epsilon::of(1), *Delta::of(1e-6)}}).ok());
+  const Spending spending{.epsilon = 1, .delta = 1e-6, .ledger = Ledger::at(folder.file("ledger.db"), "d")};
+  const Pca::Options options{.components = 1, .row_bound = 2};
+  EXPECT_FALSE(pca(std::make_unique<Faulty>(Faulty::Fault::kError), options, spending).ok());
+  EXPECT_FALSE(pca(std::make_unique<Faulty>(Faulty::Fault::kInfinite), options, spending).ok());
+  EXPECT_THROW((void)pca(std::make_unique<Faulty>(Faulty::Fault::kThrows), options, spending), std::runtime_error);
+  EXPECT_TRUE(ledger->show("d")->reservations.empty());
 }
 
 TEST(Rows, ThatAreNotThereAreRefused) {

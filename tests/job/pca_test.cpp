@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One fit from file to model: what a crash, a full folder or a refused budget leaves behind.
 #include "eigenveil/job/pca.hpp"
 
@@ -212,6 +213,38 @@ TEST_F(PcaRun, ASeedIsStampedAndRepeatsTheRelease) {
   const auto kernel = release(study(seeded), observer);
   EXPECT_NE(*one->model.array("components"), *kernel->model.array("components"));
   EXPECT_EQ(kernel->model.manifest["private"], true);
+}
+
+// A plan whose noise nobody prescribed is never charged as it is.
+TEST_F(PcaRun, APapersCalibrationNeedsAnEstimatorThatHasOne) {
+  PcaJob plain = job();
+  plain.fit.rows.center = Center::kRange;
+  plain.fit.privacy.use_ledger = false;
+  plain.fit.privacy.dataset.clear();
+  Study ours = study(plain);
+  ours.job.privacy.calibration = Calibration::kPaper;  // the rivals were made for the tight one
+  Observer observer;
+  const auto refused = release(ours, observer);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+  EXPECT_NE(refused.error().message.find("no paper prescribes"), std::string::npos);
+  plain.fit.privacy.calibration = Calibration::kPaper;
+  const auto printed = release(study(plain), observer);
+  ASSERT_TRUE(printed.ok()) << printed.error().message;
+  EXPECT_EQ(printed->model.manifest["calibration"], "paper");
+}
+
+TEST(PcaForecast, LooksForNoEpsilonThatCannotBe) {
+  const SpectrumModel model{1000, gap_spectrum(4, 1, 5), 2, 1};
+  Observer observer;
+  ForecastRequest request = pca_forecast(model, {*Epsilon::of(900), *Delta::of(1e-6)});
+  request.curves = true;
+  const auto report = make_forecast(request, observer);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (const ForecastLine& line : report->lines) {
+    EXPECT_TRUE(!line.epsilon_needed || Epsilon::of(*line.epsilon_needed).ok());
+    for (const auto& [x, error] : line.error_by_epsilon) EXPECT_TRUE(Epsilon::of(x).ok()) << x;
+  }
 }
 
 }  // namespace

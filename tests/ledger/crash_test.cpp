@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ledger keeps when its process dies or its disk fails at any single write, sync, truncation or deletion. The
 // stops are injected below SQLite, in its file system layer, so every step of a real transaction is visited.
 #include <gmock/gmock.h>

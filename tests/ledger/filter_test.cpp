@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which plans a budget takes, and that whatever it takes stays within it.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process that makes a ledger, is charged for a work, answers and closes it; killed where it is about to make any one
 // of its calls that change something, and at random instants. Whoever comes next finds a whole ledger, one work and one
 // charge at most, a charge for whatever has left, and brings the work to its end.

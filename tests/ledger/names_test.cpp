@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One ledger, one name: whatever lies beside it (key, anchor, lock) is there once, however it is reached.
 #include <gmock/gmock.h>
 

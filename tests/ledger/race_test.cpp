@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real processes and threads that compete for one ledger.
 #include <gmock/gmock.h>
 

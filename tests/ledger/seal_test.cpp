@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damage, deletion and older copies of a ledger are seen.
 #include <gmock/gmock.h>
 
@@ -149,7 +150,7 @@ TEST_F(SealTest, AnOlderCopyIsFrozenAndItsOpenWorksAreLostUntilItIsSaidWhatWasSp
   const auto refused = ledger.reserve("d", gaussian(0.01), "");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kBudgetRefused);
-  EXPECT_THAT(refused.error().message, HasSubstr("ledger accept-restore NAME --spent"));
+  EXPECT_THAT(refused.error().message, HasSubstr("`eigenveil ledger accept-restore`"));
   EXPECT_EQ((*ledger.find_work("study 1"))->state, WorkState::kLost);
   for (const char* key : {"study 1", "study 2"})
     EXPECT_FALSE(ledger.begin_work("d", gaussian(0.05), "a study", key, {{{"data", "x"}}}).ok()) << key;

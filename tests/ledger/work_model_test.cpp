@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small model of store, pay, answer, resume and end, over the real ledger and a real state folder. Processes end
 // between any two steps; state folders are lost, restored, copied and raced for; the ledger comes back as an older
 // copy; data is replaced. In every world that can be reached so: one answer per step, from one data file, and never an

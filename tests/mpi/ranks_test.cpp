@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Run by mpirun: every exact answer of the ranks is that of one process, bit for bit. Rank 0 runs the tests.
 #include "eigenveil/mpi/mpi.hpp"
 
@@ -15,7 +16,7 @@ constexpr std::size_t kColumns = 6;
 
 struct Table6 {
   std::string csv;
-  std::vector<double> values;  ///< kColumns + 1 a row, the last one the class
+  std::vector<double> values;  ///< kColumns + 1 per row, the last one the class
 };
 
 // The first rows are shortened to the bound, some lack a value, and there are rows of no class.
@@ -73,7 +74,7 @@ class Ranks : public testing::Test {
     auto shared = mpi::share_rows(rows, *opened, run, 0, nobody);
     if (!shared.ok()) throw std::runtime_error(shared.error().message);
     EXPECT_EQ(shared->diagnostics.rows, here->diagnostics().rows);
-    EXPECT_EQ(shared->diagnostics.clipped, here->diagnostics().clipped);
+    EXPECT_EQ(shared->diagnostics.shortened, here->diagnostics().shortened);
     EXPECT_EQ(shared->diagnostics.zeroed, here->diagnostics().zeroed);
     return {sums_of(*std::move(here)), std::move(shared->sums)};
   }
@@ -163,7 +164,7 @@ TEST_F(Ranks, CountClasses) {
 }
 
 TEST_F(Ranks, AddAllOf128Bits) {
-  // 2^20 a row on the lattice, so 2^24 squares of 2^40: the low 64 bits are all zero
+  // 2^20 per row on the lattice, so 2^24 squares of 2^40: the low 64 bits are all zero
   const std::size_t n = std::size_t{1} << 24;
   RowOptions rows;
   rows.data = dir_.write_file("ones.npy", npy("|i1", "(" + std::to_string(n) + ", 1)", std::string(n, '\1')));

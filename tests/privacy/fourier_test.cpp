@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bound of src/privacy/fourier.proof.md, against long double and against integers.
 #include "src/privacy/fourier.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library's accountant against one that shares nothing with it and rounds every step in a stated direction.
 #include "tests/privacy/interval_accountant.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts by cell: how far a row moves them, and which point they find.
 #include "eigenveil/privacy/noisy_histogram.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every line of src/privacy/slack.md: that it is true, and that every plan pays it (transforms: fourier_test.cpp).
 #include "src/privacy/slack.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/query/gradient_oracle.hpp"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One property for every query, both adjacencies, random and adversarial neighbours, no tolerance: the integer
 // difference of two exact sums is within the stated sensitivity. And one pair of neighbours a query that reaches 95% of
 // it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/kinds.hpp"
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <regex>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"
 #include "tests/release/example_model.hpp"
@@ -44,7 +46,7 @@ Eigen::Index length(Extent extent) {
 /// A model with every array that its kind may have.
 Model model_of(const ModelKind& kind) {
   Model model;
-  for (const ArrayShape& shape : kind.arrays)
+  for (const ModelArray& shape : kind.arrays)
     model.arrays.push_back({std::string(shape.name), Matrix::Constant(length(shape.rows), length(shape.columns), 0.5),
                             shape.columns == Extent::kNone});
   model.manifest = {{"model", kind.name}, {"private", true}, {"features", {"a", "b", "c", "d"}}};
@@ -63,8 +65,8 @@ std::string refusal(const Model& model) {
   return back.ok() ? "accepted" : back.error().message;
 }
 
-const ArrayShape* shape_of(const ModelKind& kind, std::string_view name) {
-  for (const ArrayShape& shape : kind.arrays)
+const ModelArray* shape_of(const ModelKind& kind, std::string_view name) {
+  for (const ModelArray& shape : kind.arrays)
     if (shape.name == name) return &shape;
   return nullptr;
 }
@@ -79,12 +81,14 @@ TEST_P(Kinds, HaveRowsWhoseWordsBelongTogether) {
   const ModelKind& kind = GetParam();
   EXPECT_FALSE(kind.title.empty() || kind.one.empty() || kind.many.empty());
   bool grouped = false;
-  for (const ArrayShape& shape : kind.arrays) grouped |= shape.rows == Extent::kGroups;
+  for (const ModelArray& shape : kind.arrays) grouped |= shape.rows == Extent::kGroups;
   EXPECT_EQ(grouped, !kind.groups.empty());
   for (const Scores& scores : kind.scores) {
-    const ArrayShape* shape = shape_of(kind, scores.directions);
+    const ModelArray* shape = shape_of(kind, scores.directions);
     ASSERT_NE(shape, nullptr) << scores.directions;
-    EXPECT_NE(shape->rows == Extent::kDirections, shape->columns == Extent::kDirections) << scores.directions;
+    const bool number = kind.prediction == Prediction::kNumber;  // one direction, its array is a vector
+    EXPECT_NE(shape->rows == (number ? Extent::kFeatures : Extent::kDirections), shape->columns == Extent::kDirections)
+        << scores.directions;
     EXPECT_FALSE(shape->optional);
   }
   if (!kind.values.empty()) {
@@ -107,26 +111,53 @@ TEST_P(Kinds, AreWrittenReadDescribedAndProjectedByTheirRow) {
   ASSERT_TRUE(model.ok()) << model.error().message;
   EXPECT_EQ(released_in_words(*model), fmt::format(fmt::runtime(kind.many), kDirections));
   EXPECT_THAT(html_report(*model), AllOf(HasSubstr(fmt::format("<h1>{}</h1>", kind.title)),
-                                         HasSubstr("This page describes " + released_in_words(*model)),
-                                         HasSubstr(std::string(kind.meaning))));
+                                         HasSubstr("This page describes " + released_in_words(*model))));
+  if (!kind.values.empty()) {
+    EXPECT_THAT(html_report(*model), HasSubstr(std::string(kind.meaning)));
+  }
   folder.write_file("rows.csv", "a,b,c,d\n1,0,0,0\n");
   const auto rows = transform(*model, folder.file("rows.csv"), {}, folder.file("scores.csv"));
   ASSERT_EQ(rows.ok(), !kind.scores.empty());
   std::string header;
   for (const Scores& scores : kind.scores)
-    for (Eigen::Index k = 1; k <= kDirections; ++k)
+    for (Eigen::Index k = 1; k <= kDirections && kind.prediction != Prediction::kNumber; ++k)
       header += fmt::format("{}{}{}", header.empty() ? "" : ",", scores.name, k);
+  if (kind.prediction == Prediction::kNumber) header = kind.scores.front().name;
   if (rows.ok()) {
     EXPECT_THAT(read_file(folder.file("scores.csv")), StartsWith(header + "\n"));
   }
   EXPECT_EQ(predict(*model, folder.file("rows.csv"), {}, folder.file("classes.csv")).ok(),
-            kind.prediction == Prediction::kClass);
+            kind.prediction != Prediction::kNone);
+}
+
+TEST_P(Kinds, ShowTheirEstimatesInTheReport) {
+  const ModelKind& kind = GetParam();
+  Model model = model_of(kind);
+  const auto estimated = [](const char* name, json value) {
+    return json{{"name", name}, {"value", std::move(value)}, {"lower", -1}, {"upper", 2}};
+  };
+  for (const Estimates& estimates : kind.estimates) {
+    ASSERT_TRUE(std::any_of(kind.keys.begin(), kind.keys.end(), [&](const ManifestKey& key) {
+      return key.path == estimates.key && (key.holds == Holds::kList || key.holds == Holds::kObject);
+    })) << estimates.key;
+    model.manifest[std::string(estimates.key)] = json::array({estimated("<age>", 0.25), estimated("sex", nullptr)});
+    const std::string page = html_report(model);
+    EXPECT_THAT(page, AllOf(HasSubstr("&lt;age&gt;"), HasSubstr("0.25"), HasSubstr("-1 to 2"),
+                            HasSubstr("compatible with no effect"), HasSubstr("unknown"),
+                            HasSubstr(std::string(kind.meaning))));
+    // From a file anything may come.
+    for (const json& odd : {json::array({3, "x", json::object(), nullptr}), json::object(), json("x"), json(nullptr)}) {
+      model.manifest[std::string(estimates.key)] = odd;
+      EXPECT_FALSE(html_report(model).empty());
+    }
+    model.manifest.erase(std::string(estimates.key));
+  }
 }
 
 TEST_P(Kinds, RefuseAnArrayThatIsMissingOrOfAnotherShape) {
   const ModelKind& kind = GetParam();
   for (std::size_t i = 0; i < kind.arrays.size(); ++i) {
-    const ArrayShape& shape = kind.arrays[i];
+    const ModelArray& shape = kind.arrays[i];
     SCOPED_TRACE(shape.name);
     Model model = model_of(kind);
     model.arrays.erase(model.arrays.begin() + static_cast<std::ptrdiff_t>(i));
@@ -182,9 +213,9 @@ TEST(Kind, OfAnotherNameHasNothingToReadToProjectOrToShow) {
 TEST(Kind, IsComparedByNameInTheTableAlone) {
   std::string names;
   for (const ModelKind& kind : model_kinds()) names += fmt::format("{}{}", names.empty() ? "" : "|", kind.name);
-  // Labels of answers may be called like a kind.
+  // Labels of answers, and arrays, may be called like a kind.
   const std::regex compared(fmt::format(R"re([!=]= "({})")re", names));
-  const std::regex label(R"re(label == ")re");
+  const std::regex label(R"re((label|array) == ")re");
   for (const char* roof : {"include", "src", "apps"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(std::string(EIGENVEIL_SOURCE_DIR) + "/" + roof)) {

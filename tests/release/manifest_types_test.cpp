@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model file may come from anybody: whatever its manifest holds, reading and using it ends in a result or in a
 // sentence, never in an exception.
 #include <fmt/format.h>
 
 #include <cstdlib>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/model.hpp"
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "eigenveil/data/npz.hpp"
 #include "tests/release/example_model.hpp"
 #include "tests/release/python.hpp"
 

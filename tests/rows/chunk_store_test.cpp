@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/chunk_store.hpp"
 
 #include <gtest/gtest.h>

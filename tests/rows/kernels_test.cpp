@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ std::vector<LatticeRow> random_rows(std::size_t n, std::size_t d, int bits, std:
   std::vector<double> values(d);
   for (LatticeRow& row : rows) {
     for (double& x : values) x = normal(random);
-    // long enough to be clipped, so that entries use all their bits
+    // long enough to be shortened, so that entries use all their bits
     bound_row(values.data(), d, Lattice{0.5, bits}, row.data());
   }
   return rows;

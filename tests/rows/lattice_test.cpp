@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/lattice.hpp"
 
 #include <gtest/gtest.h>
@@ -115,7 +116,7 @@ TEST(Lattice, TellsClippedRowsFromKeptOnes) {
   const std::vector<double> inside = {0.6, 0.7};
   const std::vector<double> outside = {0.8, 0.7};
   EXPECT_EQ(bound_row(inside.data(), 2, lattice, u.data()), RowFate::kKept);
-  EXPECT_EQ(bound_row(outside.data(), 2, lattice, u.data()), RowFate::kClipped);
+  EXPECT_EQ(bound_row(outside.data(), 2, lattice, u.data()), RowFate::kShortened);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/wire/convert.hpp"
 
 #include <gmock/gmock.h>
@@ -200,6 +201,7 @@ TEST(Convert, RowsComeBackBitForBit) {
     OpenedData opened{nullptr, free_names.empty() ? *ColumnMap::from_schema(schema, Centering::kRange)
                                                   : ColumnMap::identity(free_names)};
     if (options.class_column) opened.classes = options.class_column->classes;
+    if (options.class_column) opened.cuts = options.class_column->cuts;
     const auto message = to_wire(options, opened);
     const auto back = from_wire(through_bytes(message));
     RC_ASSERT(back.ok());
@@ -220,6 +222,7 @@ TEST(Convert, RowsComeBackBitForBit) {
     OpenedData again{nullptr, back->bounds ? *ColumnMap::from_schema(*back->bounds, Centering::kRange)
                                            : ColumnMap::identity(back->source.columns)};
     if (back->class_column) again.classes = back->class_column->classes;
+    if (back->class_column) again.cuts = back->class_column->cuts;
     RC_ASSERT(MessageDifferencer::Equals(to_wire(*back, again), message));
     for (std::size_t i = 0; i < schema.columns.size(); ++i) {
       const ColumnSpec& spec = back->bounds->columns[i];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <google/protobuf/text_format.h>
@@ -37,6 +38,9 @@ inline const std::vector<Example>& proposal_examples() {
          epsilon: 2 delta: 1e-5 adjacency: "add-remove-one" accounting: "zcdp" shares: 1)"},
       {"proposal-kinds",
        R"(plan { label: "0" kind: GRAM } plan { label: "1" kind: APPLY } plan { label: "2" kind: CLASS_SUMS } plan { label: "3" kind: CLASS_COUNTS } plan { label: "4" kind: SQUARED_NORMS } plan { label: "5" kind: PROJECTED_GRAM } plan { label: "6" kind: SOFTMAX_GRADIENT } plan { label: "7" kind: NORM_COUNTS } plan { label: "8" kind: SEARCH } plan { label: "9" kind: PRODUCT } plan { label: "10" kind: RECENTER } plan { label: "11" kind: MAP })"},
+      {"proposal-response", R"(
+         version: 2 estimator: "regress" rows { columns { name: "x" bounded: true lower: 0 upper: 1 }
+                columns { name: "y" bounded: true lower: -1 upper: 1 } response { column: "y" weight: 0.75 constant: 1.5 } })"},
       {"proposal-free", R"(version: 2 rows { columns { name: "x" } columns { name: "y" } row_bound: 1 })"}};
   return examples;
 }

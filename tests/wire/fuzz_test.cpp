@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damaged messages of every kind: reading and converting them must end in a value or in an error, and what is accepted
 // keeps the promises of convert.hpp. Deterministic: a failure names the mutation.
 #include <gmock/gmock.h>

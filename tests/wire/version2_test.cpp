@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Version 2 as published: bytes that other versions of this program have written and will write.
 // EIGENVEIL_WRITE_GOLDEN=1 writes the files that are not there yet; those that are there never change.
 #include <gmock/gmock.h>

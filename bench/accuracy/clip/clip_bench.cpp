@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Zero-shot accuracy of private heads against epsilon, beside the paper's row. The table on stdout and, with --out, in
 // FOLDER/clip.md and clip.svg. What is not there is skipped, visibly: bench/accuracy/clip/run fetches it.
 // Usage: bench_clip [--mnist FOLDER] [--fashion FOLDER] [--runs N] [--epsilon E] [--method M]
@@ -10,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/encoders/images.hpp"
 #include "eigenveil/encoders/text.hpp"
@@ -17,7 +19,6 @@
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/query/local_oracle.hpp"
 #include "eigenveil/release/line_chart.hpp"
-#include "eigenveil/release/npz.hpp"
 
 namespace eigenveil::bench {
 namespace {
@@ -241,8 +242,8 @@ int run(int argc, char** argv) {
         "settings were final: four trials on MNIST at epsilon 0.25, and a first run with 500 directions throughout, "
         "which missed the floor of Fashion-MNIST at epsilon 10 (89.79). 800 directions were then decided on the "
         "generated task, where they gain 0.3 at epsilon 10 and nothing at 3.\n";
-    if (!write_text_file(given["--out"] + "/clip.md", head + table.text + note).ok() ||
-        !write_text_file(given["--out"] + "/clip.svg", line_charts_svg(table.charts)).ok())
+    if (!write_file(given["--out"] + "/clip.md", head + table.text + note).ok() ||
+        !write_file(given["--out"] + "/clip.svg", line_charts_svg(table.charts)).ok())
       return 5;
   }
   return table.missed ? 1 : 0;

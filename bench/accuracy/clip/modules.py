@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two small models of pictures and words for TorchScript: two towers (CLIP), and one with BLIP's three losses."""
 from typing import Dict, Tuple
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A made-up world of coloured shapes with captions, questions and answers. Its public pictures are taken in white light
 on black; its private ones in coloured light, with less contrast, on grey, and blurred by noise."""
 import itertools

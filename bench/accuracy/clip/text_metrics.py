@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """BLEU-1..4, ROUGE-L and CIDEr of captions, and exact match of answers. A caption is a list of words; each has several
 references. Checked against values computed by hand: tests/app/test_text_metrics.py."""
 import collections

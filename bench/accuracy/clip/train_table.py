@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fine-tunes two small models on private pictures with `eigenveil clip train` and prints a table of what they can do
 before and after. Usage: train_table.py PROGRAM [--out FILE.md]; about five minutes."""
 import argparse

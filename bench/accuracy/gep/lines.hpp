@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <fmt/format.h>
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "eigenveil/release/line_chart.hpp"
-#include "eigenveil/release/npz.hpp"
 #include "tests/support/views.hpp"
 
 namespace eigenveil::bench {

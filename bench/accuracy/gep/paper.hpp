@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // The experiments of paper 004 on Dota2 and Covertype: the first d columns, rows of the first n, epsilon 1/8 .. 4,
@@ -15,12 +16,15 @@
 #include <optional>
 #include <sstream>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/estimators/gep/cca.hpp"
 #include "eigenveil/estimators/gep/classes.hpp"
-#include "eigenveil/estimators/gep/pair.hpp"
+#include "eigenveil/estimators/gep/matrices.hpp"
 #include "eigenveil/estimators/gep/solve.hpp"
 #include "eigenveil/estimators/pca/gram.hpp"
 #include "eigenveil/estimators/pca/power.hpp"
+#include "eigenveil/papers/as_printed.hpp"
+#include "eigenveil/papers/noise.hpp"
 #include "lines.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -155,8 +159,8 @@ class Experiment {
         rows_(bounded(table, one, n_)),
         pair_(exact_pair(normed(table, one, n_), table.classes, one.problem)) {
     const std::optional<Eigen::Index> view = one.problem == Problem::kCca ? std::optional(one.d / 2) : std::nullopt;
-    const auto solved = solve_pair({pair_.A, pair_.B, 0, 0, 0, one.problem != Problem::kCca, view},
-                                   {.components = 1, .sparsity = one.sparsity});
+    const auto solved = solve_matrices({pair_.A, pair_.B, 0, 0, 0, one.problem != Problem::kCca, view},
+                                       {.components = 1, .sparsity = one.sparsity});
     truth_ = solved->vectors.col(0);
   }
 
@@ -214,14 +218,14 @@ class Experiment {
 
   Vector paper(Epsilon epsilon, Delta delta, std::uint64_t key) const {
     GepOptions literal{.components = 1, .noise = GepNoise::kEachStep, .sparsity = case_.sparsity, .step = pair_.step};
-    literal.as_in_paper = true;
-    const PrivacyPlan plan = paper_plan_pair(Adjacency::kReplaceOne, literal, epsilon, delta);
+    literal = papers::as_printed(literal);
+    const PrivacyPlan plan = papers::matrices(plan_matrices(Adjacency::kReplaceOne, literal), epsilon, delta);
     const auto n = static_cast<double>(n_);
     // PCA has a known B = I: no noise there
     const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;
-    auto answers = PairOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
-                                    SecureRandom::insecure(key));
-    return fit_pair(*answers, literal)->vectors.col(0);
+    auto answers = MatrixOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
+                                      SecureRandom::insecure(key));
+    return fit_matrices(*answers, literal)->vectors.col(0);
   }
 
   Case case_;
@@ -257,7 +261,7 @@ inline void run_table(const Table& table, bool covertype_sizes, int seeds, const
                 by_epsilon[1]);
     }
     const std::string file = fmt::format("{}/{}-{}.svg", folder, table.name, name(problem));
-    if (write_text_file(file, line_charts_svg(charts)).ok()) fmt::print("  all epsilons: {}\n", file);
+    if (write_file(file, line_charts_svg(charts)).ok()) fmt::print("  all epsilons: {}\n", file);
   }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cassert>
@@ -16,7 +17,8 @@ enum class ErrorCode : int {
   kInternal = 5,       ///< the machine or our own code failed
 };
 
-/// What was wrong, where, what was expected, what to do: one or two plain sentences.
+/// What was wrong, where, what was expected, what to do: one or two plain sentences. An option stands in backticks
+/// under the name of its field, `row_bound`; the program says --row-bound instead (apps/eigenveil/flags.hpp).
 struct Error {
   ErrorCode code;
   std::string message;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -14,14 +15,18 @@ enum class Centering {
 };
 
 /// The public map from raw columns to features: feature = (clamp(raw) - offset) * scale, a categorical column
-/// becoming one 0/1 raw value a category first. It is made from the schema alone, never from rows.
+/// becoming one 0/1 raw value per category first. It is made from the schema alone, never from rows.
 class ColumnMap {
  public:
   static Result<ColumnMap> from_schema(const Schema& schema, Centering centering);
   /// No ranges at all: features are the raw values, and only a row bound limits them.
   static ColumnMap identity(std::vector<std::string> names);
-  /// Rebuilds a map from the parts that a model file keeps; offset and scale have one entry a feature.
+  /// Rebuilds a map from the parts that a model file keeps; offset and scale have one entry per feature.
   static ColumnMap from_parts(std::vector<ColumnSpec> specs, Vector offset, Vector scale);
+
+  /// The same with its last feature `weight` times as large, and one more behind it that is `constant` in every row.
+  /// The constant comes from no column: specs, offset and scale do not have it.
+  ColumnMap with_response(double weight, double constant) const;
 
   std::size_t raw_columns() const { return specs_.size(); }
   std::size_t features() const { return names_.size(); }
@@ -50,8 +55,9 @@ class ColumnMap {
   Vector offset_;
   Vector scale_;
   std::vector<Run> runs_;
-  std::vector<double> lower_;  ///< a feature each, as the clamp of `apply` wants them
+  std::vector<double> lower_;  ///< one per feature, as the clamp of `apply` wants them
   std::vector<double> upper_;
+  double constant_ = 0;  ///< of the last feature; 0: there is none
 };
 
 }  // namespace eigenveil

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "eigenveil/base/result.hpp"
+#include "eigenveil/data/source.hpp"
 
 namespace eigenveil {
 
@@ -15,7 +16,7 @@ struct ImageFolder {
 };
 
 /// Nothing if the path is no folder with files named .png, .jpg or .jpeg. Reads the header of every file, and refuses
-/// folders whose images differ in size.
-Result<std::optional<ImageFolder>> image_folder(const std::string& path);
+/// folders whose images differ in size. With BadRows::kMissing no header is read, and the size must have been stated.
+Result<std::optional<ImageFolder>> image_folder(const std::string& path, const SourceOptions& options = {});
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ struct NumericColumn {
   double upper;
 };
 
-/// One of a public list of values; becomes one 0/1 column a value.
+/// One of a public list of values; becomes one 0/1 column per value.
 struct CategoricalColumn {
   std::vector<std::string> values;
   std::optional<std::size_t> other = {};  ///< index into `values` that stands for every value not listed

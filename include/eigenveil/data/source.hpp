@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace eigenveil {
 
-/// Raw, private rows as a file holds them: row-major, one double an entry. A missing value is NaN; a categorical
+/// Raw, private rows as a file holds them: row-major, one double per entry. A missing value is NaN; a categorical
 /// entry is the index of its value in the schema's list.
 struct RawBatch {
   std::size_t first_row = 0;  ///< 0-based number of the first row in the file, for error messages
@@ -55,7 +56,7 @@ class RowSource {
 enum class HeaderRule : std::uint8_t { kUnstated, kYes, kNo };
 
 /// What becomes of a row that cannot be read: text in a number column, a value that no list has, a line with too few or
-/// too many fields or none, text behind a closing quote.
+/// too many fields or none, text behind a closing quote; a damaged image, or one of another size.
 enum class BadRows : std::uint8_t {
   kError,    ///< the file is refused, in words for its operator
   kMissing,  ///< what cannot be read is missing (NaN); of a line that is malformed everything is
@@ -84,9 +85,13 @@ struct SourceOptions {
   Share share = {};         ///< the rows to read; part files of a folder are dealt out whole
   bool colour = false;      ///< folders of images: red, then green, then blue, instead of grey
   int threads = 1;          ///< folders of images: how many of them decode
+  /// Folders of images: height and width that are stated; none: those of the first file.
+  std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};
 };
 
 /// Opens CSV, CSV.gz, NPY, NPZ, IDX, IDX.gz or HDF5, told apart by content and name. At most 1,000,000 columns.
+///
+/// A pipe can hold what is read from beginning to end: CSV, NPY, IDX, packed or not. It is opened once, for good.
 ///
 /// A folder is read as one table: its files in the order of their names (but for those that begin with a dot or an
 /// underscore), which must have the same columns.
@@ -101,8 +106,8 @@ struct SourceOptions {
 ///
 /// Memory: a few megabytes beside the batch, whatever the size of the file. Exceptions: a CSV row may take up to 64
 /// MiB, the chunks of an HDF5 data set that one row crosses up to 64 MiB, and an array in Fortran order inside NPZ or
-/// gzip is held as a whole, up to 256 MiB; anything larger is refused. Plain NPY files have no such limit in either
-/// order.
+/// gzip or from a pipe is held as a whole, up to 256 MiB; anything larger is refused. Plain NPY files have no such
+/// limit in either order.
 ///
 /// HDF5 files are decoded by libhdf5, which trusts packed chunks more than it should: open only those of people you
 /// know.
@@ -112,8 +117,12 @@ struct SourceOptions {
 Result<std::unique_ptr<RowSource>> open_source(const std::string& path, const SourceOptions& options);
 
 /// For the operator alone: the first line of a CSV file (of the first one in a folder) whose options leave its header
-/// unstated, up to some hundred bytes. Nothing if the options or the format say enough.
+/// unstated, up to some hundred bytes. Nothing if the options or the format say enough, and of a pipe, which is read
+/// once.
 Result<std::optional<std::string>> unstated_first_line(const std::string& path, const SourceOptions& options);
+
+/// Whether a path names a pipe, whose rows come once and leave nothing to know them by.
+bool is_pipe(const std::string& path);
 
 /// True for what `Share::cut_text` makes a difference to: one plain CSV file.
 bool is_plain_text(const std::string& path);

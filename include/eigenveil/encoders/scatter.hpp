@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ class Scatter {
   static constexpr std::size_t kAngles = 8;
   static constexpr std::size_t kChannels = 81;
 
-  /// 4 to 1024 pixels a side.
+  /// Height and width: 4 to 1024 pixels each.
   static Result<Scatter> make(std::size_t height, std::size_t width);
 
   std::size_t pixels() const;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/data/source.hpp"
 #include "eigenveil/encoders/identity.hpp"
 #include "eigenveil/torch/module.hpp"
 
@@ -32,9 +34,11 @@ class TextEncoder {
 
   /// Refuses text without a letter or digit, and without a word that it knows.
   Result<Vector> encode(const std::string& text) const;
-  /// Several, a row each; `where` says in an error which one it is about.
+  /// Several, a row each; `where` says in an error which one it is about. With BadRows::kMissing a text that would be
+  /// refused becomes a row of NaN.
   using Where = std::function<std::string(std::size_t)>;
-  Result<RowMajorMatrix> encode(std::span<const std::string> texts, const Where& where) const;
+  Result<RowMajorMatrix> encode(std::span<const std::string> texts, const Where& where,
+                                BadRows bad_rows = BadRows::kError) const;
 
  private:
   TextEncoder() = default;
@@ -47,8 +51,12 @@ class TextEncoder {
   std::shared_ptr<const TorchEncoder> module_;     // neither words nor a module: hash
 };
 
-/// The lines of a text file, without the blank ones at its end. Refuses a blank line before the end.
+/// The lines of a public list, without the blank ones at its end. Refuses a blank line before the end.
 Result<std::vector<std::string>> read_lines(const std::string& path, const char* what);
+
+/// The texts of a file of rows: each ends with a newline, and any of them may be empty. With BadRows::kMissing the last
+/// one too must end so: otherwise an empty one could not be told from none.
+Result<std::vector<std::string>> read_texts(const std::string& path, BadRows bad_rows);
 
 /// A row for each class: the mean of its prompts ("a photo of a {}"), of unit length. K x dimensions.
 Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std::string>& classes,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -32,7 +33,9 @@ class Estimator {
   virtual std::string_view name() const = 0;
   /// Which of several ways to that model.
   virtual std::string method() const = 0;
-  /// What the ledger remembers.
+  /// The same with what tells it from others of that method: "adaptive-power, 4 rounds".
+  virtual std::string describe() const { return method(); }
+  /// What the ledger remembers: "pca, method gram, components 5".
   virtual std::string purpose() const = 0;
   /// Its options, as a manifest tells them.
   virtual nlohmann::json options() const = 0;
@@ -40,8 +43,10 @@ class Estimator {
   /// Refuses options that do not go together, or do not fit rows of that shape or such a budget. Nothing is charged
   /// yet.
   virtual Status check(const RowsShape& shape, const Budget& budget) const = 0;
-  /// Every answer that `fit` will ask for: with relative weights for `calibrate`, or with a paper's own noise.
+  /// Every answer that `fit` will ask for, with relative weights for `calibrate`.
   virtual Result<PrivacyPlan> plan(const Budget& budget) const = 0;
+  /// The plan has absolute noise instead, whatever it costs: only what is in papers/ says so.
+  virtual bool noise_settled() const { return false; }
   /// Bytes of its own sums besides the rows.
   virtual std::size_t bytes(std::size_t columns, int threads) const = 0;
   /// Asks for everything in the plan, in its order. The oracle's plan is `plan` with its noise settled.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/privacy/event.hpp"
@@ -17,8 +18,9 @@ struct PreparationOptions {
 };
 
 struct Preparation {
-  double rows;  ///< public, or a released noisy count: at least 1
-  Vector mean;  ///< zero unless private_mean
+  double rows;                ///< public, or a released noisy count: at least 1
+  Vector mean;                ///< zero unless private_mean
+  double mean_deviation = 0;  ///< of the noise of an entry of it
 };
 
 /// The events of the preparation, with weights relative to `remaining_weight`, the root of the sum of squares of the

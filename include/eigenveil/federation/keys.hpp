@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@ struct StudyKeys {
   std::uint32_t index = 0;         ///< asks that these keys have left behind
   Secret noise;                    ///< K_index
   Secret data;                     ///< of the keyed hash of the data file; the same all the time
-  std::optional<Secret> exchange;  ///< a_i, until the roster has made pairs of it
-  std::vector<Mask> masks = {};    ///< a pair with each other site, from then on
+  std::optional<Secret> exchange;  ///< a_i, until the roster is known and the masks follow from it
+  std::vector<Mask> masks = {};    ///< one shared with each other site, from then on
 
   static StudyKeys draw() { return {0, Secret::draw(), Secret::draw(), Secret::draw()}; }
   /// Past the ask whose head is h_{index + 1}.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace eigenveil::federation {
 /// The open half of an X25519 key.
 std::string open_key(const Secret& secret);
 
-/// One of the two ends of a pair of sites: its name and its open key.
+/// One of two sites that share a mask: its name and its open key.
 struct MaskEnd {
   std::string site;
   std::string open;
@@ -21,26 +22,26 @@ struct MaskEnd {
 /// same study, the same roster and the same asks, to the byte.
 class Mask {
  public:
-  /// pair = KDF(X25519(secret, other.open); "pair", hp, hr, lower name, its key, upper name, its key). Names decide who
-  /// adds and who subtracts. Keys of low order are refused.
+  /// shared = KDF(X25519(secret, other.open); "pair", hp, hr, lower name, its key, upper name, its key). Names decide
+  /// who adds and who subtracts. Keys of low order are refused.
   static Result<Mask> between(const Secret& secret, const MaskEnd& own, const MaskEnd& other,
                               std::string_view proposal_hash, std::string_view roster_hash);
   /// From what was kept.
-  Mask(std::string other, Secret pair, bool adds) : other_(std::move(other)), pair_(pair), adds_(adds) {}
+  Mask(std::string other, Secret shared, bool adds) : other_(std::move(other)), shared_(shared), adds_(adds) {}
 
-  /// Adds (or subtracts) ChaCha20(KDF(pair; "mask", head)) to the integers, modulo 2^128; narrow: to their low 64 bits,
-  /// which are all that counts of them then.
+  /// Adds (or subtracts) ChaCha20(KDF(shared; "mask", head)) to the integers, modulo 2^128; narrow: to their low 64
+  /// bits, which are all that counts of them then.
   void apply(std::string_view head, bool narrow, std::vector<Int128>& values) const;
-  /// pair := KDF(pair; "next", head): what masked the ask can not be computed any more.
-  void advance(std::string_view head) { pair_ = pair_.derive("next", {head}); }
+  /// shared := KDF(shared; "next", head): what masked the ask can not be computed any more.
+  void advance(std::string_view head) { shared_ = shared_.derive("next", {head}); }
 
   const std::string& other() const { return other_; }
-  const Secret& pair() const { return pair_; }
+  const Secret& shared() const { return shared_; }
   bool adds() const { return adds_; }
 
  private:
   std::string other_;
-  Secret pair_;
+  Secret shared_;
   bool adds_;
 };
 

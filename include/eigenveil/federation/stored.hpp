@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -20,8 +21,6 @@ struct Stored {
 
 /// Makes a folder (0700) and those above it.
 Status make_folder(const std::string& path);
-/// The name of the file is on disk.
-Status sync_folder(const std::string& file);
 
 /// Asks with their answers, in a file that only grows: at a site what it sent, at the coordinator totals. One process
 /// at a time has it open, and lets it go when it ends, however it ends. What a crash cut short at its end is dropped;

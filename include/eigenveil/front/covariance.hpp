@@ -7,6 +7,8 @@
 
 namespace eigenveil {
 
+class Regress;
+
 /// A private covariance matrix:
 ///   Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I
 class Covariance final : public PublishedComponents {
@@ -29,6 +31,9 @@ class Covariance final : public PublishedComponents {
 
   explicit Covariance(std::shared_ptr<const Model> model);
   static Result<Covariance> load(const std::string& path);
+  /// A regression of any of its columns on the others, from what was paid for already: of method gram, about a private
+  /// mean. The type is in front/regress.hpp.
+  Result<Regress> regress(const std::string& target, std::optional<double> ridge = {}) const;
 };
 
 Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending);

@@ -41,9 +41,9 @@ struct ColumnRange {
 // for members of a base. So what several calls share is written once, here.
 
 /// How a call runs.
-#define EIGENVEIL_RUN_OPTIONS                                                                         \
-  int threads = 0;                           /**< 0: as many as the machine has cores */              \
-  std::size_t memory = std::size_t{2} << 30; /**< bytes to stay within; rows beyond wait in a file */ \
+#define EIGENVEIL_RUN_OPTIONS                                                                               \
+  int threads = 0;        /**< 0: as many as the machine has cores */                                       \
+  std::size_t memory = 0; /**< bytes to stay within, rows beyond wait in a file; 0: half of what is free */ \
   ::eigenveil::Observer* observer = nullptr; /**< hears how far the call is */
 
 /// How rows are bounded and read. Nothing of it may come from the rows: it is published.

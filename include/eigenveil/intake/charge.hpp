@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -54,6 +55,10 @@ class PrivateFiles {
   std::vector<std::string> paths_;
 };
 
+/// Refuses rows of a pipe for which nobody says who pays: a ledger knows files by what is in them, and pipes not at
+/// all.
+Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data);
+
 /// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.
 struct NotedNoise {
   std::string label;
@@ -81,13 +86,13 @@ struct CertifiedPlan {
 
 /// Calibrates the plan (a paper's plan is taken as it is) and certifies it. `largest` is the largest sensitivity, in
 /// lattice units, that an answer may have: noise that cannot be drawn for it is refused.
-Result<CertifiedPlan> certify(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy);
+Result<CertifiedPlan> certify(const PrivacyPlan& draft, Sensitivity largest, const PrivacyOptions& privacy);
 
 /// No query over rows of a lattice moves a sum by more.
 Sensitivity largest_sensitivity(const Lattice& lattice);
 
 /// Certifies the plan and charges it.
-Result<ChargedPlan> charge_plan(const PrivacyPlan& shape, Sensitivity largest, const PrivacyOptions& privacy,
+Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, const PrivacyOptions& privacy,
                                 const RunOptions& run, const PrivateFiles& data, const std::string& purpose,
                                 Observer& observer);
 
@@ -103,7 +108,7 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
                                 const PrivateFiles& data, const std::string& key, const WorkFacts& facts,
                                 Observer& observer);
 
-/// The budget alone, for estimators and the planner.
+/// The budget alone, for estimators and forecasts.
 Budget budget_of(const PrivacyOptions& privacy);
 
 }  // namespace eigenveil

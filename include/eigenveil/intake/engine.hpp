@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/intake/charge.hpp"
@@ -7,7 +8,7 @@ namespace eigenveil {
 
 /// What a charge is for.
 struct ChargeRequest {
-  PrivacyPlan shape;  ///< to be calibrated (a paper's plan is taken as it is)
+  PrivacyPlan draft;  ///< to be calibrated (a paper's plan is taken as it is)
   PrivacyOptions privacy;
   RunOptions run;
   PrivateFiles data;    ///< that the rows come from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -23,6 +24,8 @@ struct PairFiles {
   std::string labels = {};       ///< numbers of classes, from 0
   std::string class_names = {};  ///< a text file, a class per line: public
   std::string prompts = {};      ///< a text file, "a photo of a {}" per line: public; default: a few such
+  std::size_t x_fields = 0;      ///< CSV: numbers in each line of x; 0: as the first has, unless that may be no row
+  std::size_t y_fields = 0;
 };
 
 /// How views become vectors: public.
@@ -69,7 +72,9 @@ struct OpenedPairs {
 };
 
 /// Opens both views, and makes the public basis if one is wanted and not there.
-Result<OpenedPairs> open_pairs(const PairReading& reading, const Share& share, int threads);
+/// `bad_rows`: what becomes of a pair with a value that is missing or not finite, a damaged image or one of another
+/// size, a text without a word that is known, a label without a class.
+Result<OpenedPairs> open_pairs(const PairReading& reading, BadRows bad_rows, const Share& share, int threads);
 
 /// The files that hold something private.
 std::vector<std::string> private_files(const PairFiles& files);

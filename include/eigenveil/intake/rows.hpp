@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -9,6 +10,7 @@
 #include "eigenveil/intake/center.hpp"
 #include "eigenveil/intake/class_column.hpp"
 #include "eigenveil/intake/pairs.hpp"
+#include "eigenveil/intake/response.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
 namespace eigenveil {
@@ -24,10 +26,13 @@ struct RowOptions {
   MissingPolicy missing = MissingPolicy::kError;
   SourceOptions source;                          ///< columns, header, delimiter, member
   std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes
-  std::vector<std::string> schema_columns = {};  ///< columns of the schema to use, in this order; empty: all
+  std::vector<std::string> first_view = {};      ///< for fits of two views: the columns of the one
+  std::vector<std::string> second_view = {};     ///< and of the other; all others are left out
+  std::optional<Response> response = {};         ///< for fits that explain a column
   std::optional<Schema> bounds = {};             ///< a schema that is no file; not together with `schema` or ranges
-  std::optional<PairReading> pairs = {};         ///< rows that are pairs of two views; nothing above applies then
-  std::shared_ptr<GivenRows> given = {};         ///< rows that the caller opened, instead of `data`
+  std::optional<PairReading> pairs =
+      {};  ///< rows that are pairs of two views; of the above only `missing` applies then
+  std::shared_ptr<GivenRows> given = {};  ///< rows that the caller opened, instead of `data`
 };
 
 /// Nobody here can read the rows: others hold them.
@@ -58,9 +63,14 @@ struct OpenedData {
   std::unique_ptr<RowSource> source;  ///< none if the rows are elsewhere
   ColumnMap map;
   std::vector<std::string> classes = {};  ///< the class column is the last one of the source, and not in the map
+  std::string class_name = {};            ///< of the class column
+  std::vector<double> cuts = {};          ///< of the class column, if its classes are slices
+  std::size_t first_view = 0;             ///< how many raw columns the first view has; they come first
   SourceOptions read_with = {};           ///< how the source was opened
   std::shared_ptr<const PairInputs> pairs = {};
+  std::optional<ResponseShares> shares = {};  ///< where the last column is a response
 };
+/// Opens the file, the only time in a fit: what is read later is what was opened here.
 Result<OpenedData> open_data(const RowOptions& options, int threads = 1);
 
 /// The bound that rows are shortened to when they are read.

@@ -1,9 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
-
-#include "eigenveil/intake/engine.hpp"
-#include "eigenveil/planner/forecast.hpp"
+#include "eigenveil/forecast/spectrum_model.hpp"
+#include "eigenveil/job/release.hpp"
 
 namespace eigenveil {
 
@@ -14,23 +13,17 @@ struct PublicGuess {
   double signal_share = 1;                   ///< share of the rows that carry the top components
 };
 
-/// What was chosen, and the forecasts that made it so.
-struct Selection {
-  std::size_t index;         ///< among the programs
-  nlohmann::json forecasts;  ///< [{method, sin2, lost_variance}], for the manifest; empty if there was no choice
-};
+/// Rows that the guess describes, and what of them is asked for.
+GuessedRows guessed_rows(const PublicGuess& guess, std::size_t components, std::optional<std::size_t> sparsity);
 
-/// Rows that the guess describes: `rows` as far as they are public, of norm at most `row_bound`.
-Result<PublicModel> public_model(const PublicGuess& guess, std::optional<std::size_t> rows, std::size_t columns,
-                                 double row_bound, const PcaOptions& options);
+/// Refuses what a forecast would need and has not got, before a row is read. `open`: there will be one.
+Status check_guess(const PublicGuess& guess, const Budget& budget, bool open, std::size_t columns);
 
-/// Refuses what the planner would need and has not got, before a row is read. `planned`: it will be asked.
-Status check_guess(const PublicGuess& guess, const Budget& budget, bool planned, std::size_t columns);
+/// A paper's calibration is that of one method.
+Status check_named(bool method, Calibration calibration);
 
-/// The candidate with the best forecast, from public facts alone: the number of rows enters only where it is public.
-Result<Selection> select(const std::vector<PcaProgram>& programs, const PublicGuess& guess, const HeldRows& rows,
-                         const Budget& budget, int threads, Observer& observer);
-
-nlohmann::json to_json(const Forecast& forecast);
+/// The rival with the best forecast, from public facts alone: the number of rows enters only where it is public.
+Result<Chosen> choose(const Rivals& rivals, const HeldRows& rows, const Budget& budget, int threads,
+                      Observer& observer);
 
 }  // namespace eigenveil

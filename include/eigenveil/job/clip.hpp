@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
 
 #include "eigenveil/estimators/clip/clip.hpp"
+#include "eigenveil/forecast/pair_model.hpp"
+#include "eigenveil/job/forecast.hpp"
 #include "eigenveil/job/release.hpp"
 
 namespace eigenveil {
@@ -25,6 +28,17 @@ struct ClipJob {
 /// Model "clip": image_weights (r x d1), image_offset (r), text_weights (r x d2), text_offset (r):
 ///   f(x) = image_weights e(x) - image_offset,  g(y) = text_weights e(y) - text_offset, both to be made of unit length.
 Result<Study> study(ClipJob job);
+
+/// How the methods that learn from pairs would be tried.
+struct ClipTrial {
+  double batch = 64;                     ///< batch, pair: expected size of a batch; the sample rate is batch / rows
+  ClipTraining training = {};            ///< batch, pair: everything else
+  std::optional<ClipMethod> start = {};  ///< batch, pair: cross or whitened first
+};
+
+/// How well cross, whitened, batch and pair would do on such pairs. The latter two are add-remove-one whatever the
+/// budget says.
+Result<ForecastRequest> clip_forecast(const PairModel& model, const ClipTrial& trial, const Budget& budget);
 
 /// Several fits of the same pairs, which are read and encoded once: jobs that differ in their privacy, seed and
 /// outputs.

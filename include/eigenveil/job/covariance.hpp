@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/covariance/covariance.hpp"
 #include "eigenveil/job/choose.hpp"
-#include "eigenveil/job/release.hpp"
+#include "eigenveil/job/forecast.hpp"
 
 namespace eigenveil {
 
 /// A private covariance matrix from a data file to a released model.
 struct CovarianceJob {
   FitJob fit;
-  std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: the planner chooses
+  std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: by forecast
   SpikedOptions spiked = {};
   bool dense = false;  ///< spiked: write the d x d matrix too
   PublicGuess guess = {};
@@ -17,5 +18,8 @@ struct CovarianceJob {
 
 /// Model "covariance": as "pca", with noise_variance, and for gram (or dense) covariance.
 Study study(CovarianceJob job);
+
+/// How well the methods would do on such rows. `rank`: of the spiked model; default: found by the method.
+ForecastRequest covariance_forecast(const SpectrumModel& model, std::optional<std::size_t> rank, const Budget& budget);
 
 }  // namespace eigenveil

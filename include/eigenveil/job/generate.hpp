@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "eigenveil/base/observer.hpp"
-#include "eigenveil/release/npz.hpp"
+#include "eigenveil/base/result.hpp"
 
 namespace eigenveil {
 

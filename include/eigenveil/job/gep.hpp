@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/gep/gep.hpp"
+#include "eigenveil/forecast/gep_model.hpp"
+#include "eigenveil/job/forecast.hpp"
 #include "eigenveil/job/release.hpp"
 
 namespace eigenveil {
@@ -18,5 +21,8 @@ struct GepChoices {
 
 /// The estimator's options; `columns` decides between once and each step if the user did not.
 GepOptions gep_options(const GepChoices& choices, const FitJob& job, std::size_t columns);
+
+/// How well both noises, once and each-step, would do on such rows; once only while d^2 numbers fit the memory.
+ForecastRequest gep_forecast(const GepModel& model, const Budget& budget, const RunOptions& run);
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
 void add_columns(nlohmann::json& manifest, const ColumnMap& map);
 
 /// The options that say how rows were read.
+std::string_view name(MissingPolicy missing);
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound);
 
 /// The guarantee in plain words. A paper's noise guarantees what it was certified for, not what the paper claims.

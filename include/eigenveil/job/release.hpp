@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 
 #include "eigenveil/estimators/estimator.hpp"
 #include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/forecast/public_model.hpp"
 #include "eigenveil/intake/engine.hpp"
 #include "eigenveil/release/report.hpp"
 
@@ -28,10 +30,15 @@ struct Chosen {
   nlohmann::json planner;  ///< for the manifest
 };
 
-/// Estimators that could do what was asked. If there are several, `choose` tells which one does, from public facts.
+/// What rows of a shape may be like, by public knowledge alone.
+using GuessedRows = std::function<Result<std::unique_ptr<PublicModel>>(const RowsShape& shape)>;
+
+/// Estimators that could do what was asked. Of several, the one with the best forecast does it.
 struct Rivals {
   std::vector<std::unique_ptr<Estimator>> estimators;
-  std::function<Result<Chosen>(const HeldRows& rows, Observer& observer)> choose = {};
+  std::vector<std::unique_ptr<Estimator>> prepared = {};  ///< several: on rows that are centred and bounded already
+  GuessedRows guess = {};                                 ///< several: what these rows may be like
+  std::optional<ColumnMap> columns = {};                  ///< that the model is applied to; none: all that were read
 };
 
 /// What to read, and what to run on it once its columns are known.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
@@ -24,9 +25,9 @@ Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon,
                         Accounting accounting = Accounting::kTight);
 
 /// Scales the one noise level of a plan so that its certified epsilon at delta is just below the budget, never
-/// above. The mechanisms of `shape` carry relative weights: a scale s gives mu = s * weight, epsilon = s * weight
+/// above. The mechanisms of `draft` carry relative weights: a scale s gives mu = s * weight, epsilon = s * weight
 /// and sigma = weight / s.
-Result<PrivacyPlan> calibrate(const PrivacyPlan& shape, Epsilon epsilon, Delta delta,
+Result<PrivacyPlan> calibrate(const PrivacyPlan& draft, Epsilon epsilon, Delta delta,
                               Accounting accounting = Accounting::kTight);
 
 }  // namespace eigenveil

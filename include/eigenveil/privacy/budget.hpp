@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/privacy/accountant.hpp"
@@ -17,7 +18,6 @@ struct Budget {
   Delta delta;
   Adjacency adjacency = Adjacency::kReplaceOne;
   Accounting accounting = Accounting::kTight;
-  Calibration calibration = Calibration::kTight;
 };
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
@@ -15,7 +16,7 @@ double renyi_of(const Mechanism& mechanism, int alpha);
 /// (Canonne, Kamath and Steinke 2020, proposition 12). Rounded up; may be negative when delta is large.
 double renyi_conversion(int alpha, Delta delta);
 
-/// The orders worth trying: every small integer, then about sixteen a doubling, up to 4096.
+/// The orders worth trying: every small integer, then about sixteen per doubling, up to 4096.
 std::vector<int> renyi_orders();
 
 }  // namespace eigenveil

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
@@ -43,7 +44,7 @@ class SecureRandom {
   }
 
  private:
-  static constexpr std::size_t kWords = 2048;  // 16 KiB a refill: libsodium's full speed
+  static constexpr std::size_t kWords = 2048;  // 16 KiB per refill: libsodium's full speed
   friend class federation::StudyNoise;         // whose keys are derived, each for one stream: federation/masks.proof.md
   static SecureRandom from_key(const std::array<unsigned char, 32>& key);
   SecureRandom(const std::array<unsigned char, 32>& key, bool secure);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ enum class Extent : std::uint8_t {
 };
 
 /// An array that models of a kind have.
-struct ArrayShape {
+struct ModelArray {
   std::string_view name;
   Extent rows;
   Extent columns = Extent::kNone;
@@ -47,7 +48,18 @@ struct Figure {
   std::string_view sentence;
 };
 
-enum class Prediction : std::uint8_t { kNone, kClass };
+/// Numbers of the manifest with their 95% intervals: a list of {name, value, lower, upper}, or one of them without a
+/// name. A number that is null is not known, an interval of nulls has no end.
+struct Estimates {
+  std::string_view key;
+  std::string_view title;
+};
+
+enum class Prediction : std::uint8_t {
+  kNone,
+  kClass,
+  kNumber  ///< the score itself: intercept + coefficients . row, in the columns' own units
+};
 
 /// All that release, report and terminal know about the models of one kind.
 struct ModelKind {
@@ -58,7 +70,7 @@ struct ModelKind {
   std::string_view rows = "rows";
   std::string_view method = "by method";  ///< what goes before the method's name
 
-  std::vector<ArrayShape> arrays;  ///< the first that has an extent fixes it, the others must agree
+  std::vector<ModelArray> arrays;  ///< the first that has an extent fixes it, the others must agree
   std::vector<ManifestKey> keys;   ///< of manifests of this kind, beside those that all have (manifest_types.cpp)
   std::string_view groups = {};    ///< key of the manifest that lists the names of the groups
 
@@ -66,14 +78,16 @@ struct ModelKind {
   Prediction prediction = Prediction::kNone;
   bool heads = false;  ///< rows are pairs of two encoded views, which heads embed (job/clip.hpp)
 
-  std::string_view values = {};                    ///< array of K numbers, one per direction
-  std::string_view value = {};                     ///< what one of them is called
-  std::string_view meaning = {};                   ///< what they say about the data, a sentence
-  std::string_view number = "#";                   ///< what goes before their numbers
-  bool shares = false;                             ///< they are eigenvalues: a report gives their shares of the sum
-  bool bars = false;                               ///< a terminal draws them
-  std::vector<Figure> figures = {};                ///< a terminal tells below them
-  std::vector<std::string_view> json_keys = {};    ///< of the manifest, that --json repeats beside those of all kinds
+  std::string_view values = {};   ///< array of K numbers, one per direction
+  std::string_view value = {};    ///< what one of them is called
+  std::string_view meaning = {};  ///< what they say about the data, a sentence
+  std::string_view number = "#";  ///< what goes before their numbers
+  bool shares = false;            ///< they are eigenvalues: a report gives their shares of the sum
+  bool bars = false;              ///< a terminal draws them
+  std::vector<Estimates> estimates = {};
+  std::string_view subject = {};                   ///< key of the manifest: what the estimates are for
+  std::vector<Figure> figures = {};                ///< told below values and estimates
+  std::vector<std::string_view> json_keys = {};    ///< of the manifest, for summaries in JSON
   std::vector<std::string_view> json_arrays = {};  ///< likewise
 };
 

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "eigenveil/base/named_array.hpp"
 #include "eigenveil/base/types.hpp"
 #include "eigenveil/data/column_map.hpp"
 #include "eigenveil/privacy/event.hpp"
-#include "eigenveil/release/npz.hpp"
 
 namespace eigenveil {
 

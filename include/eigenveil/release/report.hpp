@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -19,5 +20,9 @@ struct ReportOptions {
 /// went, the scree plot, the components as pictures or as a table of their largest entries. Reads nothing but the
 /// model.
 std::string html_report(const Model& model, const ReportOptions& options = {});
+
+/// One page about several models, each under its name.
+std::string html_dossier(const std::vector<Model>& models, const std::vector<std::string>& names,
+                         const ReportOptions& options = {});
 
 }  // namespace eigenveil

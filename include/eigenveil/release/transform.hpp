@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -20,8 +21,8 @@ HeaderRule header_named_by_model(const Model& model);
 Result<std::size_t> transform(const Model& model, const std::string& data_path, const SourceOptions& source_options,
                               const std::string& out_path, const std::function<void(double)>& progress = {});
 
-/// Writes the class that an fda model predicts for every row, as .csv with the header "class": the nearest class mean
-/// among the scores, priors counted in.
+/// Writes what a model predicts for every row. fda: the class, as .csv with the header "class": the nearest class mean
+/// among the scores, priors counted in. regress: as `transform`.
 Result<std::size_t> predict(const Model& model, const std::string& data_path, const SourceOptions& source_options,
                             const std::string& out_path, const std::function<void(double)>& progress = {});
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -34,7 +35,7 @@ struct BoundingOptions {
 /// What bounding did to the rows. Private: for the operator's terminal alone, never for a file.
 struct BoundingDiagnostics {
   std::size_t rows = 0;
-  std::size_t clipped = 0;
+  std::size_t shortened = 0;
   std::size_t zeroed = 0;
 };
 
@@ -45,11 +46,11 @@ struct RowsFacts {
   bool classes;  ///< every row has a class, or is known to have none
 };
 
-/// Private rows after clipping and quantisation: the only rows an oracle takes. Every row has ||u|| <= 2^bits in
+/// Private rows after they were bounded and quantised: the only rows an oracle takes. Every row has ||u|| <= 2^bits in
 /// exact integers. Immutable but for `recenter` and `remap`, which map each row by a public function of itself.
 class BoundedRows {
  public:
-  /// Reads, maps, clips and quantises a whole source. Nothing is charged or released by it.
+  /// Reads, maps, bounds and quantises a whole source. Nothing is charged or released by it.
   static Result<BoundedRows> read(RowSource& source, const ColumnMap& map, const BoundingOptions& options,
                                   const Progress& progress = {});
 
@@ -58,7 +59,7 @@ class BoundedRows {
   std::size_t rows() const { return store_.rows(); }
   const Lattice& lattice() const { return lattice_; }
   RowsFacts facts() const { return {columns(), lattice_, classed_}; }
-  /// One a row, if a class column was named; -1: none
+  /// One per row, if a class column was named; -1: of no class
   const std::vector<std::int32_t>& classes() const { return classes_; }
   const BoundingDiagnostics& diagnostics() const { return diagnostics_; }
   int threads() const { return threads_; }

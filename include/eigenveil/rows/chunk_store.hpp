@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class ChunkStore {
   struct Options {
     std::size_t memory_bytes;    ///< rows beyond this go to the file
     std::string spill_folder;    ///< where that file is made; empty: $TMPDIR, or /var/tmp
-    std::size_t chunk_rows = 0;  ///< 0: about 2 MiB a chunk
+    std::size_t chunk_rows = 0;  ///< 0: about 2 MiB per chunk
   };
   ChunkStore(std::size_t columns, Options options);
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -44,7 +45,7 @@ using FillCells = std::function<void(const RowBlock& block, double* t, std::uint
 Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t cells, double largest_weight,
                           const FillCells& fill);
 
-/// Adds a block's contribution to `counts` (one accumulator a thread). Called by several threads at once.
+/// Adds a block's contribution to `counts` (one accumulator per thread). Called by several threads at once.
 using AddCounts = std::function<void(const RowBlock& block, std::vector<std::int64_t>& counts)>;
 
 enum class BlockValues { kOmit, kFill };

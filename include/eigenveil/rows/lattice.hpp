@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ struct Lattice {
 };
 
 /// What happened to a row on its way to the lattice. Private: for the operator's eyes only.
-enum class RowFate { kKept, kClipped, kNotFinite };
+enum class RowFate { kKept, kShortened, kNotFinite };
 
 /// Scales a row to norm <= radius, truncates toward zero, and shrinks until ||u||^2 <= 2^(2 bits) holds in integers,
 /// for every input a file can hold. A row with a NaN or an infinity becomes the zero row.

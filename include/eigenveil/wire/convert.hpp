@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/intake/rows.hpp"
@@ -32,10 +33,12 @@ struct Recentring {
 /// Recentres or remaps the rows, whichever it says.
 Status recenter(BoundedRows& rows, const Recentring& to);
 Result<Recentring> from_wire(const wire::v2::Recenter& message);
+/// Not checked: `open_data` does that.
+std::optional<Response> response_from(const wire::v2::Rows& message);
 /// The options that read such rows from a file of one's own.
 Result<RowOptions> from_wire(const wire::v2::Rows& message);
 
-/// 16 bytes an integer, or the low 8 of them (`narrow`), little-endian, as parts of an answer carry them.
+/// 16 bytes per integer, or the low 8 of them (`narrow`), little-endian, as parts of an answer carry them.
 constexpr std::size_t integer_bytes(bool narrow) { return narrow ? 8 : 16; }
 void append_integers(const Int128* first, std::size_t count, bool narrow, std::string& bytes);
 /// Adds the integers to `total`, modulo 2^128; if they are narrow modulo 2^64, as a number from -2^63 to 2^63 - 1.

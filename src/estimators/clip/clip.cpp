@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/clip/clip.hpp"
 
 #include <fmt/format.h>
@@ -188,19 +189,19 @@ Result<Matrix> whitener(const Matrix& S, double noise, double floor) {
 Status check(const RowsShape& shape, const ClipOptions& options) {
   const Eigen::Index K = options.captions.rows();
   if (options.method == ClipMethod::kPrompt && K == 0)
-    return usage_error("--method prompt needs classes with captions: give --labels and --class-names");
+    return usage_error("`method` prompt needs classes with captions: give `labels` and `class_names`");
   if (has_classes(options) && K < 2) return usage_error("there must be at least two classes");
   if (!has_classes(options) && (options.x_columns == 0 || options.x_columns >= shape.columns))
     return usage_error("both views must have columns");
   const std::size_t d1 = has_classes(options) ? shape.columns : options.x_columns;
   const std::size_t other = has_classes(options) ? static_cast<std::size_t>(K) - 1 : shape.columns - d1;
   if (options.dim < 1 || options.dim > std::min(d1, other))
-    return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
+    return usage_error(fmt::format("`dim` must be from 1 to {} here, but is {}", std::min(d1, other), options.dim));
   if (!(options.alpha > 0) || !(options.clip > 0) || !(options.clip <= 1) || options.sweeps < 1)
     return usage_error("alpha, the clip (at most 1) and the number of sweeps must be positive");
   if (options.start_by &&
       (!trains(options) || (options.start_by != ClipMethod::kCross && options.start_by != ClipMethod::kWhitened)))
-    return usage_error("--start is for --method batch and pair, and is cross or whitened");
+    return usage_error("`start` is for `method` batch and pair, and is cross or whitened");
   if (trains(options)) return check_training(options, d1, other);
   if (options.method == ClipMethod::kPrompt)
     if (const auto text = simplex_of(options.captions, options.dim); !text) return text.error();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <Eigen/SVD>
@@ -10,7 +11,7 @@ namespace eigenveil {
 Result<LinearHeads> solve_linear(const Matrix& S, std::size_t r, double alpha) {
   const auto rank = static_cast<Eigen::Index>(r);
   if (rank < 1 || rank > std::min(S.rows(), S.cols()))
-    return usage_error(fmt::format("--dim must be from 1 to {} here, but is {}", std::min(S.rows(), S.cols()), r));
+    return usage_error(fmt::format("`dim` must be from 1 to {} here, but is {}", std::min(S.rows(), S.cols()), r));
   const Eigen::BDCSVD<Matrix> svd(S, Eigen::ComputeThinU | Eigen::ComputeThinV);
   // (1 + lambda / alpha)^(1/2) / sqrt(2)
   const Vector stretch = ((1 + svd.singularValues().head(rank).array() / alpha) / 2).sqrt();

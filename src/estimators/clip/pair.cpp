@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,7 +113,7 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
 Result<PrivateSum> PairGradient::exact(const Batch& batch) const {
   if (static_cast<std::size_t>(batch.rows.rows()) > kLargestBatch)
     return bad_input(
-        fmt::format("a batch has more than {} pairs, which is more than --method pair takes; lower the sampling rate. "
+        fmt::format("a batch has more than {} pairs, which is more than `method` pair takes; lower the sampling rate. "
                     "What was charged stays charged",
                     kLargestBatch));
   const Vector v = flat(sum(pair_views(batch, x_columns_, texts_)));

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/clip/training.hpp"
 
 #include <fmt/format.h>
@@ -70,13 +71,13 @@ LinearHeads starting_heads(std::size_t r, std::size_t d1, std::size_t d2) {
 
 Status check_training(const ClipOptions& options, std::size_t d1, std::size_t d2) {
   const ClipTraining& train = options.training;
-  if (train.steps < 1) return usage_error("--steps must be at least 1");
+  if (train.steps < 1) return usage_error("`steps` must be at least 1");
   if (!(train.rate > 0) || !std::isfinite(train.rate))
-    return usage_error(fmt::format("--lr must be finite and positive, but is {}", train.rate));
+    return usage_error(fmt::format("`lr` must be finite and positive, but is {}", train.rate));
   if (!(train.temperature >= 0.01) || !(train.temperature <= 100))
-    return usage_error(fmt::format("--temperature must be from 0.01 to 100 here, but is {}", train.temperature));
+    return usage_error(fmt::format("`temperature` must be from 0.01 to 100 here, but is {}", train.temperature));
   if (train.linear && options.method == ClipMethod::kPair)
-    return usage_error("--method pair has the objective infonce, not linear");
+    return usage_error("`method` pair has the objective infonce, not linear");
   if (const auto sample = PoissonSample::of(train.sample_rate); !sample) return sample.error();
   if (const auto texts = corner_texts(options); !texts) return texts.error();
   return NoisyVector::check(train.clip, options.dim * (d1 + d2), static_cast<long long>(train.steps));
@@ -87,11 +88,6 @@ PrivacyPlan plan_training(const ClipOptions& options) {
   return PrivacyPlan(Adjacency::kAddRemoveOne,
                      {{label_of(options), PoissonGaussianEvent{options.training.sample_rate, 1},
                        static_cast<long long>(options.training.steps)}});
-}
-
-PrivacyPlan paper_plan_training(PrivacyPlan tight) {
-  for (PrivacyEvent& event : tight.events) std::get<PoissonGaussianEvent>(event.mechanism).sigma /= 2;
-  return tight;
 }
 
 Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/covariance/covariance.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ PcaProgram pca_program(const CovarianceProgram& program) {
 
 Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget) {
   if (program.method != PcaMethod::kGram && program.method != PcaMethod::kSpiked)
-    return usage_error("--method of a covariance must be auto, gram or spiked");
+    return usage_error("`method` of a covariance must be auto, gram or spiked");
   return check(pca_program(program), columns, budget);
 }
 
@@ -31,9 +32,9 @@ Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget)
   return plan(pca_program(program), budget);
 }
 
-Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle) {
+Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle) {
   if (program.method == PcaMethod::kSpiked) {
-    auto spiked = EIGENVEIL_TRY(fit(pca_program(program), budget, oracle));
+    auto spiked = EIGENVEIL_TRY(fit(pca_program(program), oracle));
     return CovarianceFit{std::move(spiked.pca), *spiked.noise_variance, spiked.assumed};
   }
   auto released = EIGENVEIL_TRY(release_covariance(oracle, program.preparation));
@@ -43,7 +44,11 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget
   // The nearest positive semidefinite matrix: negative eigenvalues become zero.
   PcaResult pca{pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows,
                 2 * released.noise * std::sqrt(static_cast<double>(d))};
-  return CovarianceFit{std::move(pca), 0};
+  return CovarianceFit{
+      std::move(pca),
+      0,
+      {},
+      NoisyCovariance{std::move(released.covariance), released.noise, released.prepared.mean_deviation}};
 }
 
 namespace {
@@ -55,7 +60,7 @@ class CovarianceEstimator final : public Estimator {
   std::string_view name() const override { return "covariance"; }
   std::string method() const override { return std::string(eigenveil::name(program_.method)); }
   std::string purpose() const override {
-    return fmt::format("covariance --method {}{}", method(), guarantee_flag(pca_program(program_)));
+    return fmt::format("covariance, method {}{}", method(), guarantee_words(pca_program(program_)));
   }
   nlohmann::json options() const override {
     nlohmann::json options = options_json(pca_program(program_));
@@ -65,18 +70,26 @@ class CovarianceEstimator final : public Estimator {
   Status check(const RowsShape& shape, const Budget& budget) const override {
     return eigenveil::check(program_, shape.columns, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(pca_program(program_), budget); }
+  Result<PrivacyPlan> plan(const Budget& budget) const override {
+    return draft(pca_program(program_), budget.adjacency);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(pca_program(program_), columns, threads);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override {
-    const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, budget, oracle));
+    const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, oracle));
     Fit fit{{{"components", fitted.pca.components.transpose()},
              {"eigenvalues", fitted.pca.eigenvalues, true},
              {"noise_variance", Vector::Constant(1, fitted.noise_variance), true},
              {"mean", fitted.pca.mean, true}},
             fitted.pca.rows};
     if (program_.method == PcaMethod::kGram || dense_) fit.arrays.push_back({"covariance", fitted.dense()});
+    if (fitted.noisy) {
+      fit.arrays.push_back({"second_moments", fitted.noisy->second_moments});
+      fit.facts["second_moments"] = {{"deviation", fitted.noisy->deviation},
+                                     {"mean_deviation", fitted.noisy->mean_deviation},
+                                     {"rows", fitted.pca.rows}};
+    }
     add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
     return fit;
   }

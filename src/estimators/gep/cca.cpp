@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/gep/cca.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kPaperC = 12;
 std::string cca_products_label(std::size_t round) { return fmt::format("products {}", round); }
 
 struct Views {
@@ -23,15 +23,15 @@ Views views_of(const RowsShape& shape, const CcaOptions& options) {
   return {static_cast<Eigen::Index>(options.x_columns), static_cast<Eigen::Index>(shape.columns - options.x_columns)};
 }
 
-NoisyPair pair_of(const Matrix& S, const Views& d, double sigma) {
-  NoisyPair pair{
+NoisyMatrices matrices_of(const Matrix& S, const Views& d, double sigma) {
+  NoisyMatrices matrices{
       S,     S,  sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
       false, d.x};
-  pair.A.topLeftCorner(d.x, d.x).setZero();
-  pair.A.bottomRightCorner(d.y, d.y).setZero();
-  pair.B.topRightCorner(d.x, d.y).setZero();
-  pair.B.bottomLeftCorner(d.y, d.x).setZero();
-  return pair;
+  matrices.A.topLeftCorner(d.x, d.x).setZero();
+  matrices.A.bottomRightCorner(d.y, d.y).setZero();
+  matrices.B.topRightCorner(d.x, d.y).setZero();
+  matrices.B.bottomLeftCorner(d.y, d.x).setZero();
+  return matrices;
 }
 
 // v_x and v_y each get B-norm 1: at a solution both halves of v^T B v = 1 are one half.
@@ -58,7 +58,7 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
 
 Result<GepResult> solve_once(Oracle& oracle, const Preparation& prepared, const Views& d, const GepOptions& options) {
   const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
-  return solve_pair(pair_of(gram.value() / prepared.rows, d, gram.deviation() / prepared.rows), options);
+  return solve_matrices(matrices_of(gram.value() / prepared.rows, d, gram.deviation() / prepared.rows), options);
 }
 
 // X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
@@ -89,7 +89,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
   std::size_t round = 0;
   const double ridge = options.ridge.value_or(0);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
-    const Split parts = split(V, d, options.as_in_paper);
+    const Split parts = split(V, d, options.literal);
     const auto X = EIGENVEIL_TRY(Directions::quantise(parts.X));
     const auto answer = EIGENVEIL_TRY(oracle.ask(cca_products_label(++round), Apply{X}));
     const Matrix P = answer.value() / prepared.rows;
@@ -104,8 +104,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
     return products;
   };
   FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
-  flow.literal = options.as_in_paper;
-  if (flow.literal && !flow.step) flow.step = 0.1;  // as in the paper's experiments
+  flow.literal = options.literal;
   flow.first_view = d.x;
   const auto flowed = EIGENVEIL_TRY(
       rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow));
@@ -121,10 +120,10 @@ Status check(const RowsShape& shape, const CcaOptions& options) {
   const std::size_t most = std::min(options.x_columns, shape.columns - options.x_columns);
   if (options.gep.components > most)
     return bad_input(
-        fmt::format("--components is {} but the smaller view has {} columns", options.gep.components, most));
+        fmt::format("`components` is {} but the smaller view has {} columns", options.gep.components, most));
   if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
     return usage_error(
-        fmt::format("--sparsity is {} but the two views have {} columns", *options.gep.sparsity, shape.columns));
+        fmt::format("`sparsity` is {} but the two views have {} columns", *options.gep.sparsity, shape.columns));
   return {};
 }
 
@@ -136,13 +135,6 @@ PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options) {
   if (once) plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
   for (std::size_t round = 1; !once && round <= gep.rounds; ++round)
     plan.events.push_back({cca_products_label(round), GaussianEvent{1.0}});
-  return plan;
-}
-
-PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta delta) {
-  PrivacyPlan plan = plan_cca(Adjacency::kReplaceOne, options);
-  for (PrivacyEvent& event : plan.events)
-    event.mechanism = GaussianEvent{paper_mu(std::sqrt(2.0), kPaperC, options.gep.rounds, epsilon, delta)};
   return plan;
 }
 
@@ -166,17 +158,13 @@ class CcaEstimator final : public Estimator {
   std::string_view name() const override { return "cca"; }
   std::string method() const override { return std::string(eigenveil::name(options_.gep.noise)); }
   std::string purpose() const override {
-    return fmt::format("cca --noise {} --components {}", method(), options_.gep.components);
+    return fmt::format("cca, noise {}, components {}", method(), options_.gep.components);
   }
   nlohmann::json options() const override { return options_json(options_.gep); }
-  Status check(const RowsShape& shape, const Budget& budget) const override {
-    EIGENVEIL_TRY(eigenveil::check(options_.gep, budget));
+  Status check(const RowsShape& shape, const Budget& /*budget*/) const override {
     return eigenveil::check(shape, options_);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    return options_.gep.as_in_paper ? paper_plan_cca(options_, budget.epsilon, budget.delta)
-                                    : plan_cca(budget.adjacency, options_);
-  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_cca(budget.adjacency, options_); }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, 2 * options_.gep.components, threads);
   }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class ClassEstimator final : public Estimator {
   std::string_view name() const override { return fisher() ? "fda" : "sir"; }
   std::string method() const override { return std::string(eigenveil::name(options_.gep.noise)); }
   std::string purpose() const override {
-    return fmt::format("{} --noise {} --components {}", name(), method(), options_.gep.components);
+    return fmt::format("{}, noise {}, components {}", name(), method(), options_.gep.components);
   }
   nlohmann::json options() const override {
     nlohmann::json json = options_json(options_.gep);
@@ -40,14 +41,10 @@ class ClassEstimator final : public Estimator {
     if (options_.merged) json["slices"] = fmt::format("private:{}", *options_.merged);
     return json;
   }
-  Status check(const RowsShape& shape, const Budget& budget) const override {
-    EIGENVEIL_TRY(eigenveil::check(options_.gep, budget));
+  Status check(const RowsShape& shape, const Budget& /*budget*/) const override {
     return eigenveil::check(shape, options_);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    return options_.gep.as_in_paper ? paper_plan_classes(options_, budget.epsilon, budget.delta)
-                                    : plan_classes(budget.adjacency, options_);
-  }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_classes(budget.adjacency, options_); }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, std::max(options_.classes, options_.gep.components), threads);
   }
@@ -81,6 +78,8 @@ Result<Fit> ClassEstimator::fit(Oracle& oracle, const Budget& /*budget*/) const 
 }  // namespace
 
 std::unique_ptr<Estimator> estimator(ClassOptions options) {
+  // Classes that nobody named, as those of made-up rows, have numbers.
+  for (std::size_t c = options.names.size(); c < options.classes; ++c) options.names.push_back(std::to_string(c + 1));
   return std::make_unique<ClassEstimator>(std::move(options));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/gep/classes.hpp"
 
 #include <fmt/format.h>
@@ -120,8 +121,8 @@ Result<GepResult> solve_once(Oracle& oracle, const Classes& classes, const Class
   const Matrix A = classes.between(I);
   const Matrix B = gram.value() / classes.rows - classes.around(options.problem, I);
   const double sigma = gram.deviation() / classes.rows;
-  return solve_pair({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
-                    options.gep);
+  return solve_matrices({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
+                        options.gep);
 }
 
 Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const ClassOptions& options) {
@@ -136,7 +137,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const Cl
     return Products{classes.between(V), std::move(BV)};
   };
   FlowOptions flow{.rounds = options.gep.rounds, .step = options.gep.step, .sparsity = options.gep.sparsity};
-  flow.literal = options.gep.as_in_paper;
+  flow.literal = options.gep.literal;
   flow.semidefinite = true;
   const auto d = static_cast<std::size_t>(classes.mean.size());
   const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, random_start(d, options.gep.components), flow));
@@ -165,12 +166,12 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
   const std::size_t groups = options.merged.value_or(options.classes);
   if (groups < 2 || options.classes < 2) return usage_error(fmt::format("at least two {} are needed", what));
   if (options.gep.components > shape.columns)
-    return bad_input(fmt::format("--components is {} but there are {} columns", options.gep.components, shape.columns));
+    return bad_input(fmt::format("`components` is {} but there are {} columns", options.gep.components, shape.columns));
   if (options.gep.components >= groups)
-    return usage_error(fmt::format("--components {} is too many: {} {} differ along at most {} directions",
+    return usage_error(fmt::format("`components` {} is too many: {} {} differ along at most {} directions",
                                    options.gep.components, groups, what, groups - 1));
   if (options.gep.sparsity && *options.gep.sparsity > shape.columns)
-    return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.gep.sparsity, shape.columns));
+    return usage_error(fmt::format("`sparsity` is {} but there are {} columns", *options.gep.sparsity, shape.columns));
   return {};
 }
 
@@ -184,17 +185,6 @@ PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
     plan.events.push_back(
         {class_product_label(round), GaussianEvent{std::sqrt(rest / static_cast<double>(gep.rounds))}});
-  return plan;
-}
-
-PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta) {
-  const bool fisher = options.problem == ClassProblem::kFisher;
-  const std::size_t rounds = options.gep.rounds;
-  PrivacyPlan plan = plan_classes(Adjacency::kReplaceOne, options);
-  plan.events[0].mechanism = GaussianEvent{paper_mu(std::sqrt(2.0), fisher ? 4 : 13, rounds, epsilon, delta)};
-  plan.events[1].mechanism = GaussianEvent{paper_mu(2, fisher ? 4 : 13, rounds, epsilon, delta)};
-  for (std::size_t i = 2; i < plan.events.size(); ++i)
-    plan.events[i].mechanism = GaussianEvent{paper_mu(1, fisher ? 7 : 6, rounds, epsilon, delta)};
   return plan;
 }
 

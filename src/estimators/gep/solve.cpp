@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/gep/solve.hpp"
 
 #include <fmt/format.h>
@@ -55,8 +56,8 @@ Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> gi
   result.ridge = given.value_or(std::max(0.0, least - extremes.smallest));
   if (given && !(extremes.smallest + *given > 0))
     return usage_error(
-        fmt::format("--ridge {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
-                    "than {:.3g}, or leave --ridge away",
+        fmt::format("`ridge` {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
+                    "than {:.3g}, or leave `ridge` out",
                     *given, extremes.smallest, -extremes.smallest));
   result.B.diagonal().array() += result.ridge;
   return result;
@@ -98,30 +99,30 @@ Matrix largest_rows(const Matrix& V, std::size_t s) {
   return kept;
 }
 
-Result<Matrix> start_of(const NoisyPair& pair, const Matrix& B, const GepOptions& options) {
+Result<Matrix> start_of(const NoisyMatrices& matrices, const Matrix& B, const GepOptions& options) {
   if (options.start == GepStart::kRandom)
-    return random_start(static_cast<std::size_t>(pair.A.rows()), options.components);
-  if (options.start == GepStart::kAdmm) return admm_start(pair.A, B, pair.sigma_a, options.components);
-  const auto dense = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A, B, options.components));
+    return random_start(static_cast<std::size_t>(matrices.A.rows()), options.components);
+  if (options.start == GepStart::kAdmm) return admm_start(matrices.A, B, matrices.sigma_a, options.components);
+  const auto dense = EIGENVEIL_TRY(top_generalized_eigenpairs(matrices.A, B, options.components));
   return Matrix(dense.vectors.colwise().normalized());
 }
 
-Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const GepOptions& options) {
+Result<GepResult> solve_sparse(const NoisyMatrices& matrices, const Ridged& whole, const GepOptions& options) {
   const std::size_t s = *options.sparsity;
-  const auto start = EIGENVEIL_TRY(start_of(pair, whole.B, options));
+  const auto start = EIGENVEIL_TRY(start_of(matrices, whole.B, options));
   // Sparse vectors meet the noise of s columns, not of all of them: a smaller ridge will do from here on.
-  const double few = whole.kept * 2 * pair.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
+  const double few = whole.kept * 2 * matrices.sigma_b * std::sqrt(3.0 * static_cast<double>(s));
   Matrix B = whole.B;
   B.diagonal().array() +=
       std::min(0.0, options.ridge.value_or(std::max(few, 1e-10 * B.diagonal().maxCoeff())) - whole.ridge);
   const Multiply multiply = [&](const Matrix& V) -> Result<Products> {
     const auto support = support_of(V);
     const Matrix rows = V(support, Eigen::all);
-    return Products{pair.A(Eigen::all, support) * rows, B(Eigen::all, support) * rows};
+    return Products{matrices.A(Eigen::all, support) * rows, B(Eigen::all, support) * rows};
   };
   FlowOptions flow{.rounds = 300, .step = options.step, .sparsity = s};
-  flow.first_view = pair.first_view;
-  flow.semidefinite = pair.semidefinite;
+  flow.first_view = matrices.first_view;
+  flow.semidefinite = matrices.semidefinite;
   flow.least_b = few;
   flow.average = false;
   flow.tolerance = 1e-10;
@@ -131,13 +132,13 @@ Result<GepResult> solve_sparse(const NoisyPair& pair, const Ridged& whole, const
 
   const auto support = support_of(flowed.V);
   if (support.size() < options.components) return internal_error("the truncated flow kept too few columns");
-  const auto ridged = EIGENVEIL_TRY(add_ridge(pair.B(support, support), pair.sigma_b, options.ridge));
-  auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A(support, support), ridged.B, options.components));
-  Matrix vectors = Matrix::Zero(pair.A.rows(), pairs.vectors.cols());
+  const auto ridged = EIGENVEIL_TRY(add_ridge(matrices.B(support, support), matrices.sigma_b, options.ridge));
+  auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(matrices.A(support, support), ridged.B, options.components));
+  Matrix vectors = Matrix::Zero(matrices.A.rows(), pairs.vectors.cols());
   vectors(support, Eigen::all) = pairs.vectors;
-  const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(pair.A.rows()));
+  const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(matrices.A.rows()));
   const double spread = ridged.B.diagonal().cwiseInverse().mean();
-  return GepResult{pairs.values, vectors, ridged.ridge, pair.edge_a * share * spread,
+  return GepResult{pairs.values, vectors, ridged.ridge, matrices.edge_a * share * spread,
                    notes_of(ridged, options.ridge.has_value())};
 }
 
@@ -147,8 +148,8 @@ Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std:
   constexpr Eigen::Index kMost = 300;
   if (A.rows() > kMost)
     return usage_error(
-        fmt::format("--init admm takes at most {} columns (each of its rounds costs their cube), but "
-                    "there are {}: leave --init out",
+        fmt::format("`init` admm takes at most {} columns (each of its rounds costs their cube), but "
+                    "there are {}: leave `init` out",
                     kMost, A.rows()));
   FantopeOptions options{.components = components};
   options.penalty = sigma_a * std::sqrt(2 * std::log(static_cast<double>(A.rows()) + 1));
@@ -158,19 +159,19 @@ Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std:
   return leading.vectors;
 }
 
-Result<GepResult> solve_pair(const NoisyPair& pair, const GepOptions& options) {
+Result<GepResult> solve_matrices(const NoisyMatrices& matrices, const GepOptions& options) {
   EIGENVEIL_TRY(check(options));
-  const auto d = static_cast<std::size_t>(pair.A.rows());
+  const auto d = static_cast<std::size_t>(matrices.A.rows());
   if (options.components > d)
-    return bad_input(fmt::format("--components is {} but there are {} columns", options.components, d));
+    return bad_input(fmt::format("`components` is {} but there are {} columns", options.components, d));
   if (options.sparsity && *options.sparsity > d)
-    return usage_error(fmt::format("--sparsity is {} but there are {} columns", *options.sparsity, d));
-  const auto ridged = EIGENVEIL_TRY(add_ridge(pair.B, pair.sigma_b, options.ridge));
-  if (options.sparsity && *options.sparsity < d) return solve_sparse(pair, ridged, options);
-  const auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(pair.A, ridged.B, options.components));
+    return usage_error(fmt::format("`sparsity` is {} but there are {} columns", *options.sparsity, d));
+  const auto ridged = EIGENVEIL_TRY(add_ridge(matrices.B, matrices.sigma_b, options.ridge));
+  if (options.sparsity && *options.sparsity < d) return solve_sparse(matrices, ridged, options);
+  const auto pairs = EIGENVEIL_TRY(top_generalized_eigenpairs(matrices.A, ridged.B, options.components));
   // In a basis where B = I the noise of A is multiplied by about the mean of 1 / B's entries on the diagonal.
   const double spread = ridged.B.diagonal().cwiseInverse().mean();
-  return GepResult{pairs.values, pairs.vectors, ridged.ridge, pair.edge_a * spread,
+  return GepResult{pairs.values, pairs.vectors, ridged.ridge, matrices.edge_a * spread,
                    notes_of(ridged, options.ridge.has_value())};
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <cmath>
@@ -13,7 +14,6 @@ const char* name(RowFilter filter) {
 
 void add_power(nlohmann::json& options, const PcaProgram& program) {
   options["rounds"] = program.power.rounds;
-  if (program.as_in_paper) return;
   const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
   options["filter"] = name(filter);
   if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;
@@ -36,15 +36,16 @@ class PcaEstimator final : public Estimator {
 
   std::string_view name() const override { return "pca"; }
   std::string method() const override { return std::string(eigenveil::name(program_.method)); }
+  std::string describe() const override { return eigenveil::describe(program_); }
   std::string purpose() const override {
-    return fmt::format("pca --method {} --components {}{}", method(), program_.options.components,
-                       guarantee_flag(program_));
+    return fmt::format("pca, method {}, components {}{}", method(), program_.options.components,
+                       guarantee_words(program_));
   }
   nlohmann::json options() const override { return options_json(program_); }
   Status check(const RowsShape& shape, const Budget& budget) const override {
     return eigenveil::check(program_, shape.columns, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(program_, budget); }
+  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(program_, budget.adjacency); }
   std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
 
@@ -53,7 +54,7 @@ class PcaEstimator final : public Estimator {
 };
 
 Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
-  const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, budget, oracle));
+  const auto fitted = EIGENVEIL_TRY(eigenveil::fit(program_, oracle));
   Fit fit{{{"components", fitted.pca.components.transpose()},
            {"eigenvalues", fitted.pca.eigenvalues, true},
            {"mean", fitted.pca.mean, true}},
@@ -78,8 +79,8 @@ nlohmann::json options_json(const PcaProgram& program) {
   return options;
 }
 
-std::string guarantee_flag(const PcaProgram& program) {
-  return program.method == PcaMethod::kSpiked && program.spiked.guarantee == Guarantee::kModel ? " --guarantee model"
+std::string guarantee_words(const PcaProgram& program) {
+  return program.method == PcaMethod::kSpiked && program.spiked.guarantee == Guarantee::kModel ? ", guarantee model"
                                                                                                : "";
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/model_based.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ constexpr double kRoundedUp = 1.0 + 0x1p-50;
 
 Status check_model(Adjacency adjacency, double distance) {
   if (adjacency != Adjacency::kReplaceOne)
-    return usage_error("a model-based guarantee is stated for replace-one neighbours: use --adjacency replace-one");
+    return usage_error("a model-based guarantee is stated for replace-one neighbours: use `adjacency` replace-one");
   if (!(distance > 0) || !std::isfinite(distance))
     return internal_error("an assumed sensitivity must be positive and finite");
   return {};
@@ -33,7 +34,7 @@ std::vector<Int128> packed(const Matrix& P) {
 Status SpikedProjector::validate(std::size_t columns, Adjacency adjacency) const {
   EIGENVEIL_TRY(check_model(adjacency, distance_));
   if (rank_ < 1 || rank_ >= columns)
-    return usage_error(fmt::format("--rank must lie between 1 and {}, but is {}", columns - 1, rank_));
+    return usage_error(fmt::format("`rank` must lie between 1 and {}, but is {}", columns - 1, rank_));
   return {};
 }
 

@@ -1,7 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
+
+#include <cblas.h>
+#include <lapacke.h>
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
+#include <boost/random/normal_distribution.hpp>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -36,18 +41,16 @@ struct Scaled {
   bool folded() const { return p == r + n + 1; }
 };
 
-using Rows = RowMajorMatrix;
-
-Rows draw_rows(const Scaled& model, std::mt19937_64& random) {
-  std::normal_distribution<double> normal;
-  Rows X(model.n, model.p);
+RowMajorMatrix draw_rows(const Scaled& model, std::mt19937_64& random) {
+  boost::random::normal_distribution<double> normal;  // by ziggurat: drawing is most of the work where n >> p
+  RowMajorMatrix X(model.n, model.p);
   std::generate(X.data(), X.data() + X.size(), [&] { return normal(random); });
   X.leftCols(model.r) *= model.deviation.asDiagonal();
   return X;
 }
 
 // Z (n x q, q > n, normal) times a rotation is lower triangular, with chi-distributed diagonal (Bartlett 1933).
-void triangular(const Scaled& model, Rows& X, std::mt19937_64& random) {
+void triangular(const Scaled& model, RowMajorMatrix& X, std::mt19937_64& random) {
   const auto columns = static_cast<double>(model.n + model.outside);
   for (Index i = 0; i < model.n; ++i) {
     X.row(i).tail(model.p - model.r - i).setZero();
@@ -56,15 +59,17 @@ void triangular(const Scaled& model, Rows& X, std::mt19937_64& random) {
   }
 }
 
-// G = V diag(values) V^T, descending.
+// G = V diag(values) V^T, descending; of G the lower half is read. By LAPACK: it is most of the work where p is large.
 struct Spectrum {
   Vector values;
   Matrix vectors;
 
-  explicit Spectrum(const Matrix& G) {
-    const Eigen::SelfAdjointEigenSolver<Matrix> solver(G);
-    values = solver.eigenvalues().reverse();
-    vectors = solver.eigenvectors().rowwise().reverse();
+  explicit Spectrum(Matrix G) : values(G.rows()) {
+    const auto p = static_cast<lapack_int>(G.rows());
+    // Fails only for entries that are not finite; NaN then, which no comparison takes for a small distance.
+    if (LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'L', p, G.data(), p, values.data()) != 0) G.setConstant(NAN);
+    values.reverseInPlace();
+    vectors = G.rowwise().reverse();
   }
 };
 
@@ -112,7 +117,8 @@ double by_riccati(const Vector& values, const Vector& e, const Vector& copy, Ind
 
 // Which replacements turn the projector most, to first order, with one value for all of the bulk:
 // ||dP||^2 = 2 sum_j ||A_j W - a_j w||^2 / (values_j - bulk)^2
-std::vector<Index> farthest(const Rows& X, const Rows& copies, const Spectrum& G, Index r, std::size_t count) {
+std::vector<Index> farthest(const RowMajorMatrix& X, const RowMajorMatrix& copies, const Spectrum& G, Index r,
+                            std::size_t count) {
   const Matrix U = G.vectors.leftCols(r);
   const Matrix a = X * U, A = copies * U;
   const double bulk = G.values.tail(G.values.size() - r).mean();
@@ -122,8 +128,8 @@ std::vector<Index> farthest(const Rows& X, const Rows& copies, const Spectrum& G
     const auto ai = a.row(i).transpose().array(), Ai = A.row(i).transpose().array();
     const double ww = X.row(i).squaredNorm() - ai.square().sum();
     const double WW = copies.row(i).squaredNorm() - Ai.square().sum();
-    const double wW = X.row(i).dot(copies.row(i)) - (ai * Ai).sum();
-    score[static_cast<std::size_t>(i)] = ((Ai.square() * WW + ai.square() * ww - 2 * ai * Ai * wW) * weight).sum();
+    const double w_W = X.row(i).dot(copies.row(i)) - (ai * Ai).sum();
+    score[static_cast<std::size_t>(i)] = ((Ai.square() * WW + ai.square() * ww - 2 * ai * Ai * w_W) * weight).sum();
   }
   std::vector<Index> order(score.size());
   std::iota(order.begin(), order.end(), 0);
@@ -171,8 +177,8 @@ std::size_t draws_needed(double failure, double confidence) {
 
 RowSensitivity draw_sensitivity(const SpikedModel& assumed, std::mt19937_64& random) {
   const Scaled model(assumed);
-  Rows X = draw_rows(model, random);
-  Rows copies = draw_rows(model, random);
+  RowMajorMatrix X = draw_rows(model, random);
+  RowMajorMatrix copies = draw_rows(model, random);
   if (model.folded()) {
     triangular(model, X, random);
     std::gamma_distribution<double> half_square(static_cast<double>(model.outside) / 2, 2);
@@ -183,9 +189,11 @@ RowSensitivity draw_sensitivity(const SpikedModel& assumed, std::mt19937_64& ran
     const double x = X.row(i).squaredNorm(), y = copies.row(i).squaredNorm(), xy = X.row(i).dot(copies.row(i));
     most.sum = std::max(most.sum, std::sqrt(std::max(0.0, x * x + y * y - 2 * xy * xy)));
   }
+  // X^T X; row-major X is X^T column by column.
   Matrix lower = Matrix::Zero(model.p, model.p);
-  lower.selfadjointView<Eigen::Lower>().rankUpdate(X.transpose());
-  const Spectrum G(lower.selfadjointView<Eigen::Lower>());
+  const auto n = static_cast<int>(model.n), p = static_cast<int>(model.p);
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, p, n, 1.0, X.data(), p, 0.0, lower.data(), p);
+  const Spectrum G(std::move(lower));
   for (const Index i : farthest(X, copies, G, model.r, kFollowed)) {
     const Vector e = G.vectors.transpose() * X.row(i).transpose();
     const Vector copy = G.vectors.transpose() * copies.row(i).transpose();

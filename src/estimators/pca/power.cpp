@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/power.hpp"
 
 #include <fmt/format.h>
@@ -26,9 +27,9 @@ Matrix start(std::size_t d, std::size_t k) {
 
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
   EIGENVEIL_TRY(check(shape, options));
-  if (power.rounds < 1) return usage_error("--rounds must be at least 1");
+  if (power.rounds < 1) return usage_error("`rounds` must be at least 1");
   if (!(power.grid_ratio >= 1.01 && power.grid_ratio <= 16))
-    return usage_error(fmt::format("--grid-ratio must lie between 1.01 and 16, but is {}", power.grid_ratio));
+    return usage_error(fmt::format("`grid_ratio` must lie between 1.01 and 16, but is {}", power.grid_ratio));
   return {};
 }
 

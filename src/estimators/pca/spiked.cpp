@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/spiked.hpp"
 
 #include <fmt/format.h>
@@ -191,18 +192,18 @@ double spiked_rate(double n, double p, double r, double spike, double noise_vari
 Status check(std::size_t columns, Adjacency adjacency, const SpikedOptions& options) {
   if (columns < 2) return bad_input("the spiked model needs at least two columns");
   if (options.rank && (*options.rank < 1 || *options.rank >= columns))
-    return usage_error(fmt::format("--rank must lie between 1 and {}, one less than the columns, but is {}",
+    return usage_error(fmt::format("`rank` must lie between 1 and {}, one less than the columns, but is {}",
                                    columns - 1, *options.rank));
   const auto positive = [](const std::optional<double>& x) { return !x || (*x > 0 && std::isfinite(*x)); };
   if (!positive(options.noise_variance))
-    return usage_error(fmt::format("--noise-variance must be positive, but is {}", *options.noise_variance));
-  if (!positive(options.spike)) return usage_error(fmt::format("--spike must be positive, but is {}", *options.spike));
+    return usage_error(fmt::format("`noise_variance` must be positive, but is {}", *options.noise_variance));
+  if (!positive(options.spike)) return usage_error(fmt::format("`spike` must be positive, but is {}", *options.spike));
   const bool model = options.guarantee == Guarantee::kModel;
   if (!options.rank && (model || options.subspace == Subspace::kAdaptivePower))
-    return usage_error(model ? "--guarantee model needs --rank R: its noise depends on it"
-                             : "--rank auto needs the whole covariance: it does not go with adaptive-power");
+    return usage_error(model ? "`guarantee` model needs `rank` R: its noise depends on it"
+                             : "`rank` auto needs the whole covariance: it does not go with adaptive-power");
   if (model && adjacency != Adjacency::kReplaceOne)
-    return usage_error("--guarantee model is stated for replace-one neighbours: use --adjacency replace-one");
+    return usage_error("`guarantee` model is stated for replace-one neighbours: use `adjacency` replace-one");
   return {};
 }
 

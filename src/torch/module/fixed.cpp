@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fixed.hpp"
 
 #include <sys/mman.h>
@@ -51,7 +52,7 @@ FixedTensors::FixedTensors(const torch::jit::Module& module, const std::string& 
   }
   if (total > 0) {
     void* memory = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Refusal("needs more memory than --memory allows");
+    if (memory == MAP_FAILED) throw Refusal("needs more memory than `memory` allows");
     for (const auto& [storage, at] : places) {
       char* to = static_cast<char*>(memory) + at;
       if (storage->nbytes() > 0) std::memcpy(to, storage->data(), storage->nbytes());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "graph_check.hpp"
 
 #include <fmt/format.h>
@@ -5,6 +6,7 @@
 #include <torch/csrc/jit/passes/lower_tuples.h>
 
 #include <algorithm>
+#include <map>
 
 #include "operators.hpp"
 #include "simplify.hpp"
@@ -25,10 +27,35 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
+// `with` calls two methods of an object, into which the inliner does not look: here they are calls like others.
+bool show_contexts(Graph& graph) {
+  std::vector<Node*> contexts;
+  for_each_node(graph.block(), [&](Node* node) {
+    const bool is_context = node->kind() == c10::prim::Enter || node->kind() == c10::prim::Exit;
+    if (is_context && node->input(0)->type()->cast<c10::ClassType>()) contexts.push_back(node);
+  });
+  for (Node* node : contexts) {
+    const char* name = node->kind() == c10::prim::Enter ? "__enter__" : "__exit__";
+    const auto& method = node->input(0)->type()->expectRef<c10::ClassType>().getMethod(name);
+    const torch::jit::WithInsertPoint here(node);
+    std::vector<Value*> inputs = node->inputs().vec();
+    // `__exit__` is told of no exception.
+    while (inputs.size() < method.getSchema().arguments().size()) inputs.push_back(graph.insertConstant(c10::IValue()));
+    Node* call = graph.insertNode(graph.create(c10::prim::CallMethod, inputs, 1));
+    call->s_(c10::attr::name, name);
+    call->output()->setType(method.getSchema().returns().at(0).type());
+    if (!node->outputs().empty()) node->output()->replaceAllUsesWith(call->output());
+    node->destroy();
+  }
+  return !contexts.empty();
+}
+
 // Everything that is called, in one graph.
 std::shared_ptr<Graph> whole_graph(const torch::jit::Method& method) {
+  constexpr int kDeepest = 200;
   auto graph = method.graph()->copy();
   inline_calls(*graph);
+  for (int round = 0; round < kDeepest && show_contexts(*graph); ++round) inline_calls(*graph);
   return graph;
 }
 
@@ -80,6 +107,22 @@ void show_aliases(Graph& graph) {
   }
 }
 
+// What a write may reach that outlives the call. To the analysis all values of a type that may come from outside
+// (inputs, attributes, elements of either, however deep) are one, the type's wildcard: an input of the type stands for
+// them.
+torch::jit::ValueSet outside(Graph& graph) {
+  std::map<std::string, c10::TypePtr> types;
+  const auto add = [&](const Value* value) {
+    if (can_be_written(value->type())) types.emplace(value->type()->repr_str(), value->type());
+  };
+  for_each_node(graph.block(), [&](Node* node) {
+    for (const Value* value : node->inputs()) add(value);
+    for (const Value* value : node->outputs()) add(value);
+  });
+  for (const auto& [name, type] : types) graph.addInput()->setType(type);
+  return {graph.inputs().begin(), graph.inputs().end()};
+}
+
 // Text made of an object tells where in memory it is, which tells what was there before.
 bool tells_addresses(const Node* node) {
   const auto kind = node->kind();
@@ -103,7 +146,7 @@ const char* reason(std::string_view name) {
   if (name == "aten::save") return "writes files";
   if (name == "aten::from_file") return "maps files";
   if (name == "prim::PythonOp" || name == "prim::CallMethod" || name == "prim::CallFunction" ||
-      name == "prim::CallInterface")
+      name == "prim::CallInterface" || name == "prim::Enter" || name == "prim::Exit")
     return "calls what cannot be looked into";
   if (name.starts_with("aten::empty") || name.starts_with("aten::new_empty") || name.starts_with("aten::resize"))
     return "gives memory that earlier rows may have written; take zeros instead";
@@ -128,16 +171,10 @@ std::string impure_operator(const torch::jit::Method& method) {
 
 std::string lasting_write(const torch::jit::Method& method) {
   const auto graph = whole_graph(method);
-  const std::size_t own_inputs = graph->inputs().size();
   make_constants_inputs(*graph);
   show_aliases(*graph);
   torch::jit::LowerSimpleTuples(graph);
-  torch::jit::ValueSet lasting{graph->inputs()[0]};  // the module itself
-  for (std::size_t i = own_inputs; i < graph->inputs().size(); ++i) lasting.insert(graph->inputs()[i]);
-  for_each_node(graph->block(), [&](Node* node) {
-    if (node->kind() == c10::prim::GetAttr && !is_made_here(node->input(0)))
-      lasting.insert(node->outputs().begin(), node->outputs().end());
-  });
+  const auto lasting = outside(*graph);
   const torch::jit::AliasDb aliases(graph);
   bool norm = false;
   for_each_node(graph->block(), [&](Node* node) {
@@ -154,7 +191,7 @@ std::string lasting_write(const torch::jit::Method& method) {
         "calling {} changes the module itself, by the operator {}, so that a row could act on what comes after it{}",
         method.name(), name,
         norm ? ": use layer or group normalisation, or track_running_stats=False"
-             : "; let it change copies (clone) instead");
+             : "; let it change what the call itself has made (clone, a list of its own) instead");
   });
   return found;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <caffe2/serialize/inline_container.h>
 #include <torch/script.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // eigenveil-module: runs a TorchScript module for the program, behind a wall. It is started afresh for every use, takes
 // requests through one socket and numbers through one piece of memory, and computes answers on private rows in forks.
 #include <ATen/Context.h>

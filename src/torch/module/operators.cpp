@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "operators.hpp"
 
 #include <algorithm>
@@ -57,9 +58,9 @@ constexpr const char* kAtenFamilies[] = {
     "conv_transpose",    "convolution",       "fft_",     "linalg_",  "logical_", "lp_pool", "max_pool",
     "reflection_pad",    "replication_pad",   "special_", "upsample_"};
 
-// CreateObject and SetAttr are looked at by the caller. Enter and Exit: `with torch.no_grad()`.
+// CreateObject and SetAttr are looked at by the caller. Enter and Exit are calls, and looked into.
 constexpr const char* kPrim = R"(
-Constant CreateObject DictConstruct Enter Exit GetAttr If ListConstruct ListUnpack Loop NumToTensor RaiseException SetAttr
+Constant CreateObject DictConstruct GetAttr If ListConstruct ListUnpack Loop NumToTensor RaiseException SetAttr
 TupleConstruct TupleIndex TupleSlice TupleUnpack Uninitialized abs device dtype is_cpu is_cuda is_mkldnn is_quantized
 is_sparse isinstance itemsize layout max min rangelist requires_grad shape tolist type unchecked_cast
 unchecked_unwrap_optional data ndim unsqueeze

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "simplify.hpp"
 
 #include <torch/csrc/jit/passes/common_subexpression_elimination.h>

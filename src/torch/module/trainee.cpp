@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <omp.h>
 #include <torch/script.h>
@@ -156,11 +157,11 @@ void check_graph(const torch::jit::Method& method) {
 
 std::optional<Module> open_loss(const channel::Pieces::Piece& bytes, bool has_loss) {
   if (bytes.bytes == 0) return {};
-  if (has_loss) throw Refusal("has a loss of its own: leave --loss-module out");
+  if (has_loss) throw Refusal("has a loss of its own: leave `loss_module` out");
   Module loss = load_module(bytes);
   const auto method = loss.find_method("forward");
   if (!method || method->function().getSchema().arguments().size() != 3)
-    throw Refusal("--loss-module: expected forward(image_embeddings: Tensor, text_embeddings: Tensor) -> Tensor");
+    throw Refusal("`loss_module`: expected forward(image_embeddings: Tensor, text_embeddings: Tensor) -> Tensor");
   check_graph(*method);
   return loss;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/clip/clip.hpp"
 
 #include <gmock/gmock.h>
@@ -173,8 +174,8 @@ TEST(FitClip, RefusesWhatDoesNotGoTogether) {
     return status.ok() ? std::string("accepted") : status.error().message;
   };
   EXPECT_EQ(refusal(options_for(ClipMethod::kPrompt, data)), "accepted");
-  EXPECT_THAT(refusal(options_for(ClipMethod::kPrompt, data, 4)), HasSubstr("--dim must be from 1 to 3"));
-  EXPECT_THAT(refusal({.method = ClipMethod::kPrompt, .dim = 1}), HasSubstr("--labels"));
+  EXPECT_THAT(refusal(options_for(ClipMethod::kPrompt, data, 4)), HasSubstr("`dim` must be from 1 to 3"));
+  EXPECT_THAT(refusal({.method = ClipMethod::kPrompt, .dim = 1}), HasSubstr("`labels`"));
   EXPECT_THAT(refusal({.method = ClipMethod::kCross, .dim = 1}), HasSubstr("both views"));
   // Two classes whose captions say the same
   Fixed twins = four_classes(50);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/clip/training.hpp"
 
 #include <gtest/gtest.h>
@@ -392,13 +393,13 @@ TEST(ClipTraining, RefusesWhatItCannotDo) {
     EXPECT_NE(status.error().message.find(word), std::string::npos) << status.error().message;
   };
   EXPECT_TRUE(check(shape, two_steps()).ok());
-  refused([](ClipOptions& o) { o.training.clip = 0; }, "--clip");
-  refused([](ClipOptions& o) { o.training.sample_rate = 2; }, "--sample-rate");
-  refused([](ClipOptions& o) { o.training.steps = 0; }, "--steps");
-  refused([](ClipOptions& o) { o.training.rate = -1; }, "--lr");
-  refused([](ClipOptions& o) { o.training.temperature = 0; }, "--temperature");
+  refused([](ClipOptions& o) { o.training.clip = 0; }, "`clip`");
+  refused([](ClipOptions& o) { o.training.sample_rate = 2; }, "`sample_rate`");
+  refused([](ClipOptions& o) { o.training.steps = 0; }, "`steps`");
+  refused([](ClipOptions& o) { o.training.rate = -1; }, "`lr`");
+  refused([](ClipOptions& o) { o.training.temperature = 0; }, "`temperature`");
   refused([](ClipOptions& o) { o.training.steps = 1000000000; }, "fewer steps");
-  refused([](ClipOptions& o) { o.start_by = ClipMethod::kPair; }, "--start");
+  refused([](ClipOptions& o) { o.start_by = ClipMethod::kPair; }, "`start`");
   refused(
       [](ClipOptions& o) {
         o.method = ClipMethod::kPair;

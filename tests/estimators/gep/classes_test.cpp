@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Discriminant directions and sliced inverse regression.
 #include "eigenveil/estimators/gep/classes.hpp"
 
@@ -6,9 +7,9 @@
 
 #include <set>
 
+#include "eigenveil/data/npz.hpp"
 #include "eigenveil/estimators/gep/cca.hpp"
 #include "eigenveil/linalg/generalized.hpp"
-#include "eigenveil/release/npz.hpp"
 #include "tests/release/python.hpp"
 #include "tests/support/views.hpp"
 
@@ -49,11 +50,11 @@ ClassResult fit_without_noise(const Labelled& data, double radius, const ClassOp
 }
 
 // A and B by their definitions, row by row.
-struct Pair {
+struct Matrices {
   Matrix A;
   Matrix B;
 };
-Pair direct_pair(const Matrix& rows, const std::vector<int>& classes, std::size_t count, ClassProblem problem) {
+Matrices direct_matrices(const Matrix& rows, const std::vector<int>& classes, std::size_t count, ClassProblem problem) {
   const auto n = static_cast<double>(rows.rows());
   const Vector mean = rows.colwise().mean();
   Matrix means = Matrix::Zero(rows.cols(), static_cast<Eigen::Index>(count));
@@ -62,19 +63,19 @@ Pair direct_pair(const Matrix& rows, const std::vector<int>& classes, std::size_
     means.col(classes[static_cast<std::size_t>(i)]) += rows.row(i).transpose();
     counts[classes[static_cast<std::size_t>(i)]] += 1;
   }
-  Pair pair{Matrix::Zero(rows.cols(), rows.cols()), Matrix::Zero(rows.cols(), rows.cols())};
+  Matrices matrices{Matrix::Zero(rows.cols(), rows.cols()), Matrix::Zero(rows.cols(), rows.cols())};
   for (Eigen::Index c = 0; c < counts.size(); ++c) {
     if (counts[c] == 0) continue;
     means.col(c) /= counts[c];
-    pair.A += counts[c] / n * (means.col(c) - mean) * (means.col(c) - mean).transpose();
+    matrices.A += counts[c] / n * (means.col(c) - mean) * (means.col(c) - mean).transpose();
   }
   for (Eigen::Index i = 0; i < rows.rows(); ++i) {
     const Vector about =
         problem == ClassProblem::kSliced ? mean : Vector(means.col(classes[static_cast<std::size_t>(i)]));
     const Vector row = rows.row(i).transpose() - about;
-    pair.B += row * row.transpose() / n;
+    matrices.B += row * row.transpose() / n;
   }
-  return pair;
+  return matrices;
 }
 
 TEST(Classes, WithoutNoiseTheyAgreeWithADenseSolve) {
@@ -83,12 +84,12 @@ TEST(Classes, WithoutNoiseTheyAgreeWithADenseSolve) {
     const Labelled data = labelled_rows(random, 1200, test::normal_matrix(random, 4, 6));
     const ClassOptions options{{.components = 3}, problem, 4};
     const ClassResult fit = fit_without_noise(data, 20, options);
-    const Pair pair = direct_pair(test::on_the_lattice(data.rows, 20), data.classes, 4, problem);
-    const auto dense = top_generalized_eigenpairs(pair.A, pair.B, 3);
+    const Matrices matrices = direct_matrices(test::on_the_lattice(data.rows, 20), data.classes, 4, problem);
+    const auto dense = top_generalized_eigenpairs(matrices.A, matrices.B, 3);
     const Matrix& V = fit.solution.vectors;
     EXPECT_LT((fit.solution.values - dense->values).cwiseAbs().maxCoeff(), 1e-6);
-    EXPECT_LT((pair.A * V - pair.B * V * fit.solution.values.asDiagonal()).norm(), 1e-6);
-    EXPECT_LT((V.transpose() * pair.B * V - Matrix::Identity(3, 3)).norm(), 1e-6);
+    EXPECT_LT((matrices.A * V - matrices.B * V * fit.solution.values.asDiagonal()).norm(), 1e-6);
+    EXPECT_LT((V.transpose() * matrices.B * V - Matrix::Identity(3, 3)).norm(), 1e-6);
     EXPECT_NEAR(fit.priors.sum(), 1, 1e-8);
     EXPECT_NEAR(fit.priors[1], 0.25, 1e-8);
   }
@@ -147,6 +148,13 @@ TEST(Classes, AClassWithoutRowsTakesNoPart) {
   const auto noisy = fit_classes(oracle, four);
   ASSERT_TRUE(noisy.ok());
   EXPECT_EQ(noisy->empty, std::vector<std::size_t>{3});
+
+  // Nobody named the classes: the warning tells the number.
+  auto again = oracle_for(data, 6, *plan, 5);
+  const auto told = estimator(four)->fit(again, {*Epsilon::of(1), *Delta::of(1e-6)});
+  ASSERT_TRUE(told.ok());
+  EXPECT_EQ(told->facts["classes"].size(), 4U);
+  EXPECT_EQ(told->warnings.back().rfind("Class '4'", 0), 0U) << told->warnings.back();
 }
 
 TEST(Classes, RefusesMoreDirectionsThanClassesAllow) {

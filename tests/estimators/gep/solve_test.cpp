@@ -1,4 +1,5 @@
-// Post-processing of released pairs: exact solves, ridges, the flow and its starts.
+// SPDX-License-Identifier: Apache-2.0
+// Post-processing of released matrices: exact solves, ridges, the flow and its starts.
 #include "eigenveil/estimators/gep/solve.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +38,7 @@ TEST(SolvePair, WellAboveTheNoiseThereIsNoRidge) {
   std::mt19937_64 random(1);
   const Matrix A = symmetric_noise(random, 8);
   const Matrix B = definite(random, 8);
-  const auto solved = solve_pair({A, B, 0, 1e-6, 0}, {.components = 3});
+  const auto solved = solve_matrices({A, B, 0, 1e-6, 0}, {.components = 3});
   ASSERT_TRUE(solved.ok());
   EXPECT_EQ(solved->ridge, 0);
   EXPECT_THAT(solved->notes, IsEmpty());
@@ -52,14 +53,14 @@ TEST(SolvePair, AnIndefiniteBGetsARidgeAndSaysSo) {
   Vector groups = Vector::Ones(30);
   groups.tail(15).setConstant(-1);
   const Matrix B = 0.2 * groups * groups.transpose() + sigma * symmetric_noise(random, 30);
-  const auto solved = solve_pair({A, B, 0, sigma, 0}, {.components = 2});
+  const auto solved = solve_matrices({A, B, 0, sigma, 0}, {.components = 2});
   ASSERT_TRUE(solved.ok());
   EXPECT_GT(solved->ridge, sigma);
   EXPECT_THAT(solved->notes, Contains(HasSubstr("ridge")));
 
-  const auto refused = solve_pair({A, B, 0, sigma, 0}, {.components = 2, .ridge = 0.0});
+  const auto refused = solve_matrices({A, B, 0, sigma, 0}, {.components = 2, .ridge = 0.0});
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("--ridge"));
+  EXPECT_THAT(refused.error().message, HasSubstr("`ridge`"));
 }
 
 // What noise hides is not inverted: independent columns whose released covariances are noise alone are solved as if
@@ -70,7 +71,7 @@ TEST(SolvePair, CovariancesShrinkByTheShareThatNoiseHas) {
     Vector mean = Vector::Zero(B.rows());
     mean.head(5).setOnes();
     const Matrix noisy = B + sigma * symmetric_noise(random, B.rows());
-    const auto solved = solve_pair({mean * mean.transpose(), noisy, 0, sigma, 0}, {.components = 1});
+    const auto solved = solve_matrices({mean * mean.transpose(), noisy, 0, sigma, 0}, {.components = 1});
     return std::abs(solved->vectors.col(0).normalized().dot(B.llt().solve(mean).normalized()));
   };
   EXPECT_GT(cosine(Matrix::Identity(500, 500), 0.1), 0.999);
@@ -83,7 +84,7 @@ TEST(SolvePair, ASingularBWithoutNoiseIsSolvedToo) {
   Matrix A = Matrix::Zero(4, 4);
   A(0, 0) = 2;
   A(1, 1) = 1;
-  const auto solved = solve_pair({A, B, 0, 0, 0}, {.components = 2});
+  const auto solved = solve_matrices({A, B, 0, 0, 0}, {.components = 2});
   ASSERT_TRUE(solved.ok());
   EXPECT_NEAR(solved->values[0], 2, 1e-8);
   EXPECT_NEAR(solved->values[1], 1, 1e-8);
@@ -96,8 +97,8 @@ TEST(SolvePair, RefusesOptionsThatDoNotGoTogether) {
        {GepOptions{.components = 0}, GepOptions{.components = 5}, GepOptions{.components = 2, .sparsity = 1},
         GepOptions{.components = 2, .sparsity = 5}, GepOptions{.components = 1, .start = GepStart::kAdmm},
         GepOptions{.components = 1, .rounds = 0}, GepOptions{.components = 1, .step = -1.0},
-        GepOptions{.components = 1, .ridge = -1.0}, GepOptions{.components = 1, .as_in_paper = true}})
-    EXPECT_FALSE(solve_pair({I, I, 0, 0, 0}, options).ok());
+        GepOptions{.components = 1, .ridge = -1.0}})
+    EXPECT_FALSE(solve_matrices({I, I, 0, 0, 0}, options).ok());
 }
 
 TEST(Flow, ClimbsFromAnyStartToTheLargestValue) {
@@ -141,9 +142,9 @@ TEST(Flow, ABlockFindsSeveralVectors) {
   EXPECT_LT((flowed->V.transpose() * B * flowed->V - Matrix::Identity(3, 3)).norm(), 1e-4);
 }
 
-// A pair with s columns that matter, and how it looks through noise.
-NoisyPair planted(std::mt19937_64& random, Eigen::Index d, Eigen::Index s, double noise,
-                  std::set<Eigen::Index>& support) {
+// Matrices with s columns that matter, and how it looks through noise.
+NoisyMatrices planted(std::mt19937_64& random, Eigen::Index d, Eigen::Index s, double noise,
+                      std::set<Eigen::Index>& support) {
   Vector v = Vector::Zero(d);
   while (static_cast<Eigen::Index>(support.size()) < s)
     support.insert(static_cast<Eigen::Index>(random() % static_cast<std::uint64_t>(d)));
@@ -170,9 +171,9 @@ TEST(Sparse, EveryStartFindsThePlantedSupport) {
   for (const GepStart start : {GepStart::kAuto, GepStart::kAdmm}) {
     std::mt19937_64 random(5);
     std::set<Eigen::Index> support;
-    const NoisyPair pair = planted(random, 40, 5, 0.01, support);
+    const NoisyMatrices matrices = planted(random, 40, 5, 0.01, support);
     GepOptions options{.components = 1, .sparsity = 5, .start = start};
-    const auto solved = solve_pair(pair, options);
+    const auto solved = solve_matrices(matrices, options);
     ASSERT_TRUE(solved.ok());
     EXPECT_EQ(f1(solved->vectors, support), 1);
   }
@@ -186,26 +187,26 @@ TEST(Sparse, RefusesAdmmForManyColumns) {
 }
 
 // Where the truncated flow ends, as a Rayleigh quotient.
-double end_of_flow(const NoisyPair& pair, const Matrix& start, std::size_t s) {
+double end_of_flow(const NoisyMatrices& matrices, const Matrix& start, std::size_t s) {
   FlowOptions options{.rounds = 500, .sparsity = s};
   options.average = false;
   options.tolerance = 1e-12;
-  const auto flowed = rayleigh_flow(exact(pair.A, pair.B), start, options);
+  const auto flowed = rayleigh_flow(exact(matrices.A, matrices.B), start, options);
   const Vector v = flowed->V.col(0);
-  return quotient(pair.A, pair.B, v);
+  return quotient(matrices.A, matrices.B, v);
 }
 
 TEST(Sparse, AdmmStartIsNeverWorseThanTheBestOfFiveRandomOnes) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     std::mt19937_64 random(seed);
     std::set<Eigen::Index> support;
-    const NoisyPair pair = planted(random, 25, 4, 0.03, support);
-    const auto start = admm_start(pair.A, pair.B, pair.sigma_a, 1);
+    const NoisyMatrices matrices = planted(random, 25, 4, 0.03, support);
+    const auto start = admm_start(matrices.A, matrices.B, matrices.sigma_a, 1);
     ASSERT_TRUE(start.ok());
-    const double ours = end_of_flow(pair, *start, 4);
+    const double ours = end_of_flow(matrices, *start, 4);
     double best = -1e300;
     for (std::uint64_t i = 0; i < 5; ++i)
-      best = std::max(best, end_of_flow(pair, random_start(25, 1, 100 * seed + i), 4));
+      best = std::max(best, end_of_flow(matrices, random_start(25, 1, 100 * seed + i), 4));
     EXPECT_GE(ours, best - 1e-6) << seed;
   }
 }
@@ -224,7 +225,7 @@ TEST(Sparse, AdmmStartWorksForSeveralVectors) {
   ASSERT_TRUE(start.ok());
   ASSERT_EQ(start->cols(), 3);
   GepOptions options{.components = 3, .sparsity = 9, .start = GepStart::kAdmm};
-  const auto solved = solve_pair({A, B, 1e-3, 0, 0}, options);
+  const auto solved = solve_matrices({A, B, 1e-3, 0, 0}, options);
   ASSERT_TRUE(solved.ok());
   EXPECT_EQ(f1(solved->vectors, {0, 1, 2, 3, 4, 5, 6, 7, 8}), 1);
   const auto dense = top_generalized_eigenpairs(A, B, 3);

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/method.hpp"
 
 #include <gtest/gtest.h>
 
-#include "eigenveil/planner/public_model.hpp"
+#include "eigenveil/forecast/spectrum_model.hpp"
 #include "tests/support/fit.hpp"
 
 namespace eigenveil {
@@ -20,43 +21,38 @@ PcaProgram program_of(PcaMethod method) {
 class EveryPcaMethod : public ::testing::TestWithParam<PcaMethod> {
  protected:
   // Two components with 12 times the variance of the others; for sparse-power on ten columns.
-  static PublicModel model(std::size_t rows) {
-    PublicModel model{rows, gap_spectrum(kColumns, 2, 12), 1.6, 2};
+  static SpectrumModel model(std::size_t rows) {
+    SpectrumModel model{rows, gap_spectrum(kColumns, 2, 12), 1.6, 2};
     if (GetParam() == PcaMethod::kSparsePower) model.sparsity = 10;
     return model;
   }
-  static Result<PcaFit> run(const RowMajorMatrix& rows, const Budget& budget, const PrivacyPlan& plan,
-                            std::uint64_t seed, int threads = 2) {
+  static Result<PcaFit> run(const RowMajorMatrix& rows, const PrivacyPlan& plan, std::uint64_t seed, int threads = 2) {
     auto oracle = test::oracle_over(rows, 1.6, plan, seed, threads);
-    auto done = fit(program_of(GetParam()), budget, oracle);
+    auto done = fit(program_of(GetParam()), oracle);
     EXPECT_TRUE(oracle.complete()) << "its plan is what the oracle metered";
     return done;
   }
 };
 
-TEST_P(EveryPcaMethod, MetersItsPlanUnderBothAdjacenciesAndCalibrations) {
+TEST_P(EveryPcaMethod, MetersItsPlanUnderBothAdjacencies) {
   const RowMajorMatrix rows = draw_rows(model(2000), Eigenbasis(model(2000), 1), 2000, 1);
-  for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne})
-    for (const Calibration calibration : {Calibration::kTight, Calibration::kPaper}) {
-      const Budget budget{*Epsilon::of(1), *Delta::of(1e-6), adjacency, Accounting::kTight, calibration};
-      const auto planned = plan(program_of(GetParam()), budget);
-      ASSERT_TRUE(planned.ok()) << planned.error().message;
-      if (calibration == Calibration::kTight) {
-        const double cost = *epsilon_of(planned->events, budget.delta);
-        EXPECT_LE(cost, 1);
-        EXPECT_GT(cost, 0.98);
-      }
-      EXPECT_TRUE(run(rows, budget, *planned, 1).ok());
-    }
+  for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
+    const Budget budget{*Epsilon::of(1), *Delta::of(1e-6), adjacency};
+    const auto planned = plan(program_of(GetParam()), budget);
+    ASSERT_TRUE(planned.ok()) << planned.error().message;
+    const double cost = *epsilon_of(planned->events, budget.delta);
+    EXPECT_LE(cost, 1);
+    EXPECT_GT(cost, 0.98);
+    EXPECT_TRUE(run(rows, *planned, 1).ok());
+  }
 }
 
 TEST_P(EveryPcaMethod, ThreadsDoNotChangeTheAnswer) {
   const RowMajorMatrix rows = draw_rows(model(20000), Eigenbasis(model(20000), 1), 20000, 1);  // more than one chunk
   const Budget budget{*Epsilon::of(1), *Delta::of(1e-6)};
   const PrivacyPlan planned = *plan(program_of(GetParam()), budget);
-  const auto expected = run(rows, budget, planned, 4, 1);
-  for (const int threads : {2, 7})
-    EXPECT_EQ(run(rows, budget, planned, 4, threads)->pca.components, expected->pca.components);
+  const auto expected = run(rows, planned, 4, 1);
+  for (const int threads : {2, 7}) EXPECT_EQ(run(rows, planned, 4, threads)->pca.components, expected->pca.components);
 }
 
 // sin^2 falls as n^-2 where noise dominates: the theorems of all three papers. Fixed seeds, slope within 20%.
@@ -76,7 +72,7 @@ TEST_P(EveryPcaMethod, ErrorFallsWithTheSquareOfTheRows) {
       const Eigenbasis basis(model(n), seed);
       const RowMajorMatrix rows = draw_rows(model(n), basis, n, seed);
       const auto error = [&](const PrivacyPlan& plan) {
-        return test::sin_squared(basis.top(), run(rows, budget, plan, seed)->pca.components);
+        return test::sin_squared(basis.top(), run(rows, plan, seed)->pca.components);
       };
       excess += error(noisy) - error(silent);
     }
@@ -100,6 +96,12 @@ TEST(PcaMethodNames, AreReadBack) {
        {PcaMethod::kGram, PcaMethod::kPower, PcaMethod::kSparsePower, PcaMethod::kAdaptivePower, PcaMethod::kSpiked})
     EXPECT_EQ(*pca_method_from_name(name(method)), method);
   EXPECT_EQ(pca_method_from_name("best").error().code, ErrorCode::kUsage);
+}
+
+TEST(Candidates, LeaveGramOutWhereItDoesNotFit) {
+  for (const PcaProgram& program : candidates({.components = 1}, 100000)) EXPECT_NE(program.method, PcaMethod::kGram);
+  for (const PcaProgram& program : candidates({.components = 1, .sparsity = 5}, 100))
+    EXPECT_NE(program.method, PcaMethod::kAdaptivePower);
 }
 
 }  // namespace

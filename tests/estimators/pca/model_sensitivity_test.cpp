@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/power.hpp"
 
 #include <gtest/gtest.h>

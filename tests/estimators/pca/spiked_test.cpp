@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/spiked.hpp"
 
 #include <gtest/gtest.h>
@@ -5,7 +6,6 @@
 #include <Eigen/Eigenvalues>
 
 #include "eigenveil/estimators/covariance/covariance.hpp"
-#include "eigenveil/estimators/pca/paper.hpp"
 #include "eigenveil/linalg/subspace.hpp"
 #include "tests/support/fit.hpp"
 
@@ -131,57 +131,6 @@ TEST(SpikedPlan, SaysWhenItRestsOnAModel) {
   EXPECT_TRUE(calibrate(shape, *Epsilon::of(1), *Delta::of(1e-6))->model_based) << "calibration keeps the mark";
 }
 
-// The papers' sigma, recomputed from their formulas and read off the noise that the oracle states.
-TEST(PaperCalibration, HasThePapersOwnNoise) {
-  const Epsilon epsilon = *Epsilon::of(0.8);
-  const Delta delta = *Delta::of(1e-5);
-  const double B2 = 9;
-  const Lattice lattice{3, 20};
-  const auto X = *Directions::quantise(Matrix::Identity(4, 2));
-  for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
-    const PcaOptions options{.components = 2};
-    const auto last_mu = [](const PrivacyPlan& plan) { return test::mu_of(plan.events.back()); };
-    const auto noise_of = [&](const SumQuery& query, Mu mu) {
-      return deviation_of(empty_sum(query, 4, lattice, adjacency), mu);
-    };
-
-    const PrivacyPlan gram =
-        paper_gram(PrivacyPlan(adjacency, {{"covariance", GaussianEvent{1}}}), adjacency, epsilon, delta);
-    EXPECT_NEAR(noise_of(Gram{}, last_mu(gram)), B2 * std::sqrt(2 * std::log(1.25e5)) / 0.8, 1e-3);
-
-    const PowerOptions plain{.rounds = 5, .filter = RowFilter::kOff};
-    const PrivacyPlan sparse =
-        paper_sparse_power(plan_power(adjacency, options, plain), adjacency, 5, 2, epsilon, delta);
-    EXPECT_NEAR(noise_of(Apply{X}, last_mu(sparse)), B2 * 2 * 5 / 0.8 * std::sqrt(2 * std::log(2 * 5e5)), 0.05);
-
-    // epsilon = 2 (T e^2 + sqrt(2 T ln(1 / d)) e), d = delta / (T + 1)
-    const PowerOptions drop{.rounds = 5, .filter = RowFilter::kDrop};
-    const PrivacyPlan adaptive =
-        paper_adaptive_power(plan_power(adjacency, options, drop), adjacency, 5, epsilon, delta);
-    const double e = std::get<PureEvent>(adaptive.events[adaptive.events.size() - 2].mechanism).epsilon;
-    const double d = 1e-5 / 6;
-    EXPECT_NEAR(2 * (5 * e * e + std::sqrt(2 * 5 * std::log(1 / d)) * e), 0.8, 1e-9);
-    const FilteredApply query{X, {0.5, B2}, FilterMode::kDrop};
-    EXPECT_NEAR(deviation_of(empty_sum(query, 0, lattice, adjacency), last_mu(adaptive)),
-                0.5 * std::sqrt(2 * std::log(2 / d)) / e, 0.01);
-    EXPECT_NEAR(paper_rows_above(5, epsilon, delta), 6 * std::log(20.0) / e, 1e-9);
-  }
-}
-
-// What the accountant says of the papers' noise. 000's costs less than it claims. 001 proves its lemma for an added
-// row, and there it holds; for a replaced row it does not.
-TEST(PaperCalibration, IsCertifiedOrNot) {
-  const Delta delta = *Delta::of(1e-6);
-  const auto cost = [&](PcaMethod method, Adjacency adjacency, double epsilon) {
-    const Budget budget{*Epsilon::of(epsilon), delta, adjacency, Accounting::kTight, Calibration::kPaper};
-    return *epsilon_of(plan({method, {.components = 1, .sparsity = {}}, {.rounds = 6}}, budget)->events, delta);
-  };
-  EXPECT_LT(cost(PcaMethod::kSparsePower, Adjacency::kReplaceOne, 1), 0.5);
-  EXPECT_LT(cost(PcaMethod::kAdaptivePower, Adjacency::kAddRemoveOne, 1), 1);
-  EXPECT_LT(cost(PcaMethod::kGram, Adjacency::kReplaceOne, 0.9), 0.9);
-  EXPECT_GT(cost(PcaMethod::kGram, Adjacency::kReplaceOne, 20), 20) << "the classical bound needs epsilon < 1";
-}
-
 TEST(CovarianceFit, GramIsTheReleasedMatrixMadePositive) {
   std::mt19937_64 random(7);
   const RowMajorMatrix rows = test::normal_matrix(random, 300, 6) / 3;
@@ -189,11 +138,11 @@ TEST(CovarianceFit, GramIsTheReleasedMatrixMadePositive) {
   const Budget budget{*Epsilon::of(1), *Delta::of(1e-6)};
   const PrivacyPlan silent = without_noise(*plan(program, budget));
   auto exact = oracle_over(rows, 10, silent, 1);
-  const auto dense = fit(program, budget, exact)->dense();
+  const auto dense = fit(program, exact)->dense();
   EXPECT_LT((dense - rows.transpose() * rows / 300.0).norm(), 1e-4);  // rows are truncated to the lattice
   const PrivacyPlan noisy = *plan(program, budget);
   auto oracle = oracle_over(rows, 10, noisy, 1);
-  const auto drowned = fit(program, budget, oracle);
+  const auto drowned = fit(program, oracle);
   EXPECT_GE(drowned->pca.eigenvalues.minCoeff(), 0);
   EXPECT_GE(Eigen::SelfAdjointEigenSolver<Matrix>(drowned->dense()).eigenvalues().minCoeff(), -1e-9);
 }

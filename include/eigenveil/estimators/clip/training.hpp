@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/clip/clip.hpp"
@@ -57,9 +58,6 @@ LinearHeads starting_heads(std::size_t r, std::size_t d1, std::size_t d2);
 /// `batch` and `pair`: part of `check`, `plan_clip` and `fit_clip`.
 Status check_training(const ClipOptions& options, std::size_t d1, std::size_t d2);
 PrivacyPlan plan_training(const ClipOptions& options);
-/// The paper's accountant takes sigma c for noise of a sum with sensitivity c; it is 2 c: half of the noise that
-/// `tight`, calibrated for what the paper claims, has.
-PrivacyPlan paper_plan_training(PrivacyPlan tight);
 Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options);
 
 }  // namespace eigenveil

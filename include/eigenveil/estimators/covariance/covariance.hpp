@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/pca/method.hpp"
@@ -11,18 +12,26 @@ struct CovarianceProgram {
   SpikedOptions spiked = {};
 };
 
+/// What was released before anything was derived from it: per row, about the released mean if there is one.
+struct NoisyCovariance {
+  Matrix second_moments;
+  double deviation;       ///< of an entry off the diagonal; sqrt 2 times as much on it
+  double mean_deviation;  ///< of an entry of the mean; 0: none was released
+};
+
 /// Sigma = U (diag(eigenvalues) - sigma^2 I) U^T + sigma^2 I. For gram U is square and sigma^2 is 0.
 struct CovarianceFit {
   PcaResult pca;
   double noise_variance;
   std::optional<AssumedSensitivity> assumed = {};  ///< spiked, with a guarantee that rests on the model
+  std::optional<NoisyCovariance> noisy = {};       ///< gram
 
   Matrix dense() const;
 };
 
 Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget);
 Result<PrivacyPlan> plan(const CovarianceProgram& program, const Budget& budget);
-Result<CovarianceFit> fit(const CovarianceProgram& program, const Budget& budget, Oracle& oracle);
+Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle);
 
 /// The program as an estimator. `dense`: spiked writes the d x d matrix too.
 std::unique_ptr<Estimator> estimator(CovarianceProgram program, bool dense);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/gep/gep.hpp"
@@ -28,9 +29,6 @@ Status check(const RowsShape& shape, const CcaOptions& options);
 
 /// Every answer `fit_cca` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_cca(Adjacency adjacency, const CcaOptions& options);
-
-/// The same with the paper's noise (C_1 = C_2 = 12), absolute. Replace-one only.
-PrivacyPlan paper_plan_cca(const CcaOptions& options, Epsilon epsilon, Delta delta);
 
 std::unique_ptr<Estimator> estimator(CcaOptions options);
 

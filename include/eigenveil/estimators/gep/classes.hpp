@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/gep/gep.hpp"
@@ -10,7 +11,7 @@ namespace eigenveil {
 //   fda  B = G / n - sum_c (n_c / n) m_c m_c^T   (within classes)
 //   sir  B = G / n - m m^T                       (classes are slices of a response)
 // A comes from released class sums and counts, which take d C numbers; B from one Gram matrix, or its products from one
-// Apply a round.
+// Apply per round.
 
 enum class ClassProblem { kFisher, kSliced };
 
@@ -20,7 +21,7 @@ struct ClassOptions {
   std::size_t classes;  ///< C, at least 2
   /// sir: C fine slices are merged, in order, into this many of about equal released counts; default: as they are
   std::optional<std::size_t> merged = {};
-  std::vector<std::string> names = {};  ///< of the classes, or of the fine slices: public
+  std::vector<std::string> names = {};  ///< of the classes, or of the fine slices: public; default: numbers
   std::vector<double> cuts = {};        ///< sir: between the fine slices
   std::string response = {};            ///< sir: the column that was cut
   bool drop_unlisted = false;           ///< fda: rows of other labels count as zero
@@ -40,9 +41,6 @@ Status check(const RowsShape& shape, const ClassOptions& options);
 
 /// Every answer `fit_classes` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
-
-/// The same with the paper's noise (fda: C = 4 between, 7 within; sir: 13 and 6), absolute. Replace-one only.
-PrivacyPlan paper_plan_classes(const ClassOptions& options, Epsilon epsilon, Delta delta);
 
 /// "fda" or "sir".
 std::unique_ptr<Estimator> estimator(ClassOptions options);

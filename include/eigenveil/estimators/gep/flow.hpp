@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -6,7 +7,7 @@
 
 namespace eigenveil {
 
-/// What a step of the flow needs of a pair (A, B): products with the current vectors, noisy or not.
+/// What a step of the flow needs of A and B: products with the current vectors, noisy or not.
 struct Products {
   Matrix AV;
   Matrix BV;

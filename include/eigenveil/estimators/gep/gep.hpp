@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string>
@@ -22,8 +23,8 @@ struct GepOptions {
   std::size_t rounds = 15;     ///< m, each step: rounds, each a share of the budget
   std::optional<double> step;  ///< eta; default: one over the largest ||B v|| / ||v|| seen so far
   std::optional<double>
-      ridge;                 ///< added to the diagonal of B, in units of an average; default: what its noise asks for
-  bool as_in_paper = false;  ///< the paper's flow and noise, one vector, each step; for comparison
+      ridge;             ///< added to the diagonal of B, in units of an average; default: what its noise asks for
+  bool literal = false;  ///< each step, one vector: FlowOptions::literal
 };
 
 /// Solutions of A v = lambda B v for what was released.
@@ -47,18 +48,8 @@ nlohmann::json options_json(const GepOptions& options);
 /// Bytes that a fit needs besides the rows. `width`: of the largest product or of the class sums.
 std::size_t sums_bytes(const GepOptions& options, std::size_t columns, std::size_t width, int threads);
 
-/// Refuses a paper's noise where the number of rows is private.
-Status check(const GepOptions& options, const Budget& budget);
-
 /// Ridge, noise edge and what the solve met, as a manifest tells them. `values`: eigenvalues or correlations.
 void add_solution(Fit& fit, double ridge, double noise_edge, const Vector& values,
                   const std::vector<std::string>& notes);
-
-/// rho of the paper's lemma 1: (sqrt(eps + ln 1/delta) - sqrt(ln 1/delta))^2.
-double paper_rho(Epsilon epsilon, Delta delta);
-
-/// The mu of one of m answers of sensitivity `sensitivity` under the paper's noise C sqrt(m / rho) (both in units of
-/// B^2, the average's 1/n left out).
-double paper_mu(double sensitivity, double C, std::size_t rounds, Epsilon epsilon, Delta delta);
 
 }  // namespace eigenveil

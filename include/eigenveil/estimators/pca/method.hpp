@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <string_view>
@@ -11,13 +12,12 @@ namespace eigenveil {
 std::string_view name(PcaMethod method);
 Result<PcaMethod> pca_method_from_name(std::string_view text);
 
-/// One of the PCA methods with all its options: what the planner forecasts and a job runs.
+/// One of the PCA methods with all its options: what is forecast and a job runs.
 struct PcaProgram {
   PcaMethod method;
   PcaOptions options;
   PowerOptions power = {};
   SpikedOptions spiked = {};
-  bool as_in_paper = false;  ///< the paper's own noise: its manifest names no filter
 };
 
 struct PcaFit {
@@ -29,13 +29,13 @@ struct PcaFit {
 /// Refuses options that do not go together, and what does not fit the number of columns.
 Status check(const PcaProgram& program, std::size_t columns, const Budget& budget);
 
-/// Every answer the program will ask for: with relative weights for `calibrate`, or with a paper's own noise.
-PrivacyPlan draft(const PcaProgram& program, const Budget& budget);
+/// Every answer the program will ask for, with relative weights for `calibrate`.
+PrivacyPlan draft(const PcaProgram& program, Adjacency adjacency);
 /// The same with its noise settled.
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget);
 
 /// The oracle's plan is what `plan` gave.
-Result<PcaFit> fit(const PcaProgram& program, const Budget& budget, Oracle& oracle);
+Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle);
 
 /// Bytes of the program's own sums besides the rows.
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads);
@@ -48,10 +48,13 @@ std::unique_ptr<Estimator> estimator(PcaProgram program);
 /// The program's options, as a manifest tells them.
 nlohmann::json options_json(const PcaProgram& program);
 /// What the ledger remembers of a fit whose guarantee rests on a model.
-std::string guarantee_flag(const PcaProgram& program);
+std::string guarantee_words(const PcaProgram& program);
 /// Noise edge, rates of the error, and what a model-based guarantee assumes.
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
                const std::optional<AssumedSensitivity>& assumed, const Budget& budget);
+
+/// The rival programs for a task, best guess of the options included: with a sparsity those that use it.
+std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t columns);
 
 /// "gram", "adaptive-power, 4 rounds", ...
 std::string describe(const PcaProgram& program);

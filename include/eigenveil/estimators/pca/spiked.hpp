@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
@@ -8,8 +9,7 @@ namespace eigenveil {
 // Covariance of the form U diag(lambda) U^T + sigma^2 I, rank(U) = r (Cai, Xia, Zha 2024: the spiked model).
 //   strict  U by gram or adaptive-power; then one r x r sum over the rows projected to U and shortened to a private
 //           radius, and one sum of squared norms for sigma^2. Holds for every data set.
-//   model   the paper's algorithm: a noisy projector and a noisy r x r block, with sensitivities that hold with a
-//   stated
+//   model   the paper's algorithm: a noisy projector and a noisy r x r block. Their sensitivities hold with a stated
 //           probability if the rows are independent draws from the model, and need not hold otherwise.
 
 enum class Subspace { kGram, kAdaptivePower };

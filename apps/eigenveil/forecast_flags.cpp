@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forecast_flags.hpp"
+
+#include <fmt/format.h>
+
+#include "eigenveil/base/atomic_file.hpp"
+#include "flags.hpp"
+#include "terminal.hpp"
+
+namespace eigenveil::app {
+namespace {
+
+std::string in_units(std::size_t bytes) {
+  return bytes >= (std::size_t{1} << 30) ? fmt::format("{:.1f} GB", static_cast<double>(bytes) / 0x1p30)
+                                         : fmt::format("{:.3g} MB", static_cast<double>(bytes) / 0x1p20);
+}
+
+// Answers of one kind carry about the same noise: the first and the last tell the range.
+void show_noise(const Forecast& forecast) {
+  std::string sums;
+  std::string searches;
+  for (const AnswerNoise& noise : forecast.noise) {
+    std::string& text = noise.search ? searches : sums;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {:.3g}", noise.label, noise.deviation);
+  }
+  tell("  {}\n    noise in an entry, over rows: {}\n", forecast.method, sums);
+  if (!searches.empty()) tell("    noise of a search, in rows: {}\n", searches);
+}
+
+void show_table(const ForecastReport& report, double target) {
+  const bool lost = report.winner().lost.has_value();
+  tell("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", report.unit.title, lost ? "var. lost" : "",
+       "time", "memory", fmt::format("rows for {:g}", target), fmt::format("eps for {:g}", target));
+  for (std::size_t i = 0; i < report.lines.size(); ++i) {
+    const ForecastLine& line = report.lines[i];
+    const Forecast& found = line.forecast;
+    tell("{} {:<34} {:>9.3g} {:>10} {:>8.2g}s {:>9} {:>14} {:>12}\n", i == report.best ? "*" : " ", found.method,
+         found.error, found.lost ? fmt::format("{:.1f}%", 100 * *found.lost) : "", found.seconds, in_units(found.bytes),
+         line.rows_needed ? with_commas(*line.rows_needed) : "out of reach",
+         line.epsilon_needed ? fmt::format("{:.3g}", *line.epsilon_needed) : "out of reach");
+  }
+  tell("\n* the best forecast\n\nNoise:\n");
+  for (const ForecastLine& line : report.lines) show_noise(line.forecast);
+  tell("\n");
+  for (const std::string& warning : report.warnings) tell("Note. {}\n\n", with_flags(warning));
+}
+
+}  // namespace
+
+void ForecastFlags::add_budget_to(CLI::App& app, const char* adjacencies) {
+  app.add_option("--epsilon", epsilon, "Privacy loss")->required();
+  app.add_option("--delta", delta, "Probability that epsilon does not hold")->required();
+  app.add_option("--adjacency", adjacency, adjacencies)->capture_default_str();
+}
+
+void ForecastFlags::add_output_to(CLI::App& app) {
+  app.add_option("--target-error", target, "Tell the rows, or the epsilon, that bring the error below this")
+      ->capture_default_str();
+  app.add_option("--plot", plot, "Draw the error against rows and epsilon, as SVG");
+  app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there");
+  app.add_flag("--quiet", quiet, "No progress");
+  run.add_to(app);
+}
+
+Result<Budget> ForecastFlags::budget() const {
+  if (!(target > 0 && target < 1))
+    return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", target));
+  const auto loss = EIGENVEIL_TRY(Epsilon::of(epsilon));
+  const auto failure = EIGENVEIL_TRY(Delta::of(delta));
+  const auto neighbours = EIGENVEIL_TRY(adjacency_from_name(adjacency));
+  return Budget{loss, failure, neighbours};
+}
+
+std::string opening_words(const PublicModel& model, const ForecastFlags& flags, double row_bound) {
+  return fmt::format("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.",
+                     with_commas(model.rows()), with_commas(model.columns()), flags.epsilon, flags.delta, row_bound);
+}
+
+int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, const std::string& opening) {
+  if (!request) return fail(request.error());
+  const auto run = flags.run.options();
+  if (!run) return fail(run.error());
+  if (!flags.plot.empty())
+    if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
+  request->target_error = flags.target;
+  request->curves = !flags.plot.empty();
+  request->threads = thread_count(*run);
+  const auto report = [&] {
+    Terminal terminal(flags.quiet);
+    return make_forecast(*request, terminal);
+  }();
+  if (!report) return fail(report.error());
+  if (!flags.plot.empty()) {
+    const auto written = write_file(flags.plot, line_charts_svg(forecast_charts(*request, *report)));
+    if (!written) return fail(written.error());
+  }
+  if (flags.json) {
+    nlohmann::json object = to_json(*request, *report);
+    if (!flags.plot.empty()) object["plot"] = flags.plot;
+    say_json(object);
+    return 0;
+  }
+  tell("{}\n\n", opening);
+  show_table(*report, flags.target);
+  if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
+  return 0;
+}
+
+}  // namespace eigenveil::app

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "eigenveil/base/observer.hpp"
+#include "eigenveil/forecast/forecast.hpp"
+#include "eigenveil/forecast/measure.hpp"
+#include "eigenveil/release/line_chart.hpp"
+
+namespace eigenveil {
+
+/// One way to do what is asked.
+struct Contender {
+  std::function<std::unique_ptr<Estimator>(std::size_t rows)> make;  ///< if there are that many rows
+  std::optional<Adjacency> adjacency = {};                           ///< whatever the budget says
+};
+
+/// Which way is best, how good, how long: nothing in it comes from private rows, and nothing is charged.
+struct ForecastRequest {
+  std::string task;
+  std::shared_ptr<const PublicModel> model;
+  std::vector<Contender> contenders;  ///< of those that have one method, the best is shown
+  std::string kind_of_contender = "method";
+  std::string remedies;       ///< for noise that drowns the signal
+  nlohmann::json facts = {};  ///< beside what every report says
+  std::vector<std::string> notes = {};
+  Budget budget;
+  double target_error = 0.1;
+  bool curves = false;  ///< the error against rows and against epsilon too
+  int threads = 1;
+};
+
+inline constexpr const char* kPcaRemedies =
+    "Ask for fewer components, gather more rows, spend more epsilon, or tighten the row bound.";
+
+struct ForecastLine {
+  Forecast forecast;
+  std::optional<std::size_t> rows_needed = {};  ///< for the target error, at the same budget; none: more than 4096 n
+  std::optional<double> epsilon_needed = {};  ///< for the target error, with the same rows; none: more than 64 epsilon
+  std::vector<std::pair<double, double>> error_by_rows = {};
+  std::vector<std::pair<double, double>> error_by_epsilon = {};
+};
+
+struct ForecastReport {
+  std::vector<ForecastLine> lines;  ///< one per method
+  std::size_t best;
+  std::vector<std::string> warnings;
+  ErrorUnit unit;
+
+  const Forecast& winner() const { return lines[best].forecast; }
+};
+
+Result<ForecastReport> make_forecast(const ForecastRequest& request, Observer& observer);
+
+nlohmann::json to_json(const ForecastRequest& request, const ForecastReport& report);
+std::vector<LineChart> forecast_charts(const ForecastRequest& request, const ForecastReport& report);
+
+}  // namespace eigenveil

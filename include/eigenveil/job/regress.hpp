@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "eigenveil/job/release.hpp"
+
+namespace eigenveil {
+
+/// Private linear regression of one column on the others, from a data file to a released model.
+struct RegressJob {
+  FitJob fit;          ///< a row bound is that of the whole row: the columns, the weighted target and the constant
+  std::string target;  ///< column
+  std::optional<double> ridge = {};  ///< added to the mean squares of the scaled columns; none: auto
+};
+
+/// Model "regress": coefficients (d) and intercept (1) in the columns' own units, mean, offset and scale (d).
+/// Intervals, residual variance and R^2 are in the manifest.
+Result<Study> study(RegressJob job);
+
+/// The same from a covariance that was released before, by method gram and about a released mean. Nothing is charged.
+Result<Model> regress_from(const Model& covariance, const std::string& target, std::optional<double> ridge);
+
+}  // namespace eigenveil

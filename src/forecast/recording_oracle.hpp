@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "eigenveil/forecast/forecast.hpp"
+
+namespace eigenveil {
+
+/// Passes every ask on and writes down the noise of its answer.
+class RecordingOracle final : public Oracle {
+ public:
+  RecordingOracle(Oracle& oracle, double rows) : oracle_(oracle), rows_(rows) {}
+
+  RowsShape shape() const override { return oracle_.shape(); }
+  bool complete() const override { return oracle_.complete(); }
+  Status recenter(const Vector& mean, RowBound radius) override { return oracle_.recenter(mean, radius); }
+  Status remap(const LinearMap& M, RowBound radius) override { return oracle_.remap(M, radius); }
+  const PrivacyPlan& plan() const override { return oracle_.plan(); }
+  Result<Answer> ask(const std::string& label, const SumQuery& query) override {
+    only_filtered &= std::holds_alternative<ClassCounts>(query);
+    return recorded(label, oracle_.ask(label, query), rows_);
+  }
+  Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
+                                              std::int64_t target) override {
+    record_search(label);
+    return oracle_.first_at_most(label, query, target);
+  }
+  Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
+                                      std::int64_t target) override {
+    record_search(search);
+    auto answer = oracle_.ask_filtered(search, product, query, target);
+    if (answer) noise.push_back({product, answer->product.deviation() / rows_, false});
+    return answer;
+  }
+  Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
+    only_filtered = false;
+    return recorded(label, oracle_.ask_model(label, query), 1);
+  }
+  Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
+    only_filtered = false;
+    auto answer = oracle_.ask_batch(label, query);
+    const bool known = std::any_of(noise.begin(), noise.end(), [&](const auto& one) { return one.label == label; });
+    return known ? std::move(answer) : recorded(label, std::move(answer), 1);
+  }
+
+  std::vector<AnswerNoise> noise;
+  bool only_filtered = true;  ///< nothing but counts was asked for without a filter
+
+ private:
+  Result<Answer> recorded(const std::string& label, Result<Answer> answer, double rows) {
+    if (answer) noise.push_back({label, answer->deviation() / rows, false});
+    return answer;
+  }
+  // Two Laplace variables of scale 2 / epsilon: deviation 4 / epsilon
+  void record_search(const std::string& label) {
+    if (const auto epsilon = planned_epsilon(plan(), label)) noise.push_back({label, 4 / *epsilon, true});
+  }
+  Oracle& oracle_;
+  double rows_;
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/job/regress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "eigenveil/estimators/regress/regress.hpp"
+#include "eigenveil/job/manifest.hpp"
+
+namespace eigenveil {
+namespace {
+
+/// The first category of each column, with its sisters, adds up to the constant.
+void add_categories(RegressOptions& options, const std::vector<ColumnSpec>& specs) {
+  Eigen::Index feature = 0;
+  for (const ColumnSpec& spec : specs) {
+    const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind);
+    const auto count = categorical != nullptr ? static_cast<Eigen::Index>(categorical->values.size()) : 1;
+    if (categorical != nullptr) options.baselines.push_back(feature);
+    for (Eigen::Index i = 1; i < count; ++i) options.categories.push_back(feature + i);
+    feature += count;
+  }
+}
+
+Result<Rivals> rivals_of(const RegressJob& job, const OpenedData& opened) {
+  const ColumnMap& map = opened.map;
+  const Eigen::Index d = map.scale().size() - 1;
+  const auto bound = EIGENVEIL_TRY(first_bound(job.fit.rows, map));
+  RegressOptions options{opened.shares->constant,
+                         map.offset(),
+                         map.scale(),
+                         {map.feature_names().begin(), map.feature_names().begin() + d + 1},
+                         {}};
+  options.ridge = job.ridge;
+  add_categories(options, map.specs());
+  options.complete = job.fit.rows.missing == MissingPolicy::kError;
+  options.whole = bound.value() >= map.largest_norm();
+  Rivals rivals;
+  rivals.estimators.push_back(estimator(std::move(options)));
+  std::vector<ColumnSpec> explaining(map.specs().begin(), map.specs().end() - 1);
+  rivals.columns = ColumnMap::from_parts(std::move(explaining), map.offset().head(d), map.scale().head(d));
+  return rivals;
+}
+
+}  // namespace
+
+Result<Study> study(RegressJob job) {
+  RowOptions& rows = job.fit.rows;
+  if (job.target.empty()) return usage_error("`target` COLUMN says which column is to be explained");
+  if (rows.center == Center::kPrivate)
+    return usage_error("`center` private: regress needs none, its constant column measures the mean");
+  if (rows.private_row_bound) return usage_error("`row_bound` private: regress takes a public row bound");
+  rows.response = Response{job.target};
+  const FitJob fit = job.fit;
+  return Study{fit, [job = std::move(job)](const OpenedData& data) { return rivals_of(job, data); }};
+}
+
+namespace {
+
+std::optional<double> number_in(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+/// What a covariance says about its own noise.
+Result<ReleasedMoments> moments_of(const Model& covariance) {
+  const auto refused = [](const char* why) { return usage_error(fmt::format("`from`: {}", why)); };
+  const auto& manifest = covariance.manifest;
+  const Matrix* S = covariance.array("second_moments");
+  if (S == nullptr || !manifest.contains("second_moments"))
+    return refused(
+        "the model is no covariance that holds its second moments as they were released. Those of method gram do; a "
+        "spiked one is a model and has none");
+  const auto& facts = manifest["second_moments"];
+  const auto deviation = number_in(facts, "deviation");
+  const auto mean_deviation = number_in(facts, "mean_deviation");
+  const auto rows = number_in(facts, "rows");
+  const Matrix& mean = *covariance.array("mean");
+  if (!deviation || !mean_deviation || !rows || !(*deviation > 0) || !(*mean_deviation >= 0) || !(*rows >= 1) ||
+      S->rows() != mean.size() || S->cols() != mean.size())
+    return bad_input("`from`: 'second_moments' of the model are damaged; make it again");
+  if (*mean_deviation == 0)
+    return refused(
+        "this covariance was released without a mean, and regress needs one: use covariance `center` "
+        "private");
+  return ReleasedMoments{(*S + S->transpose()) / 2, *deviation, *rows, {mean.reshaped(), *mean_deviation}};
+}
+
+/// The target among the model's columns: its position there and among the features.
+struct Target {
+  std::size_t column;
+  Eigen::Index feature;
+};
+Result<Target> target_among(const std::vector<ColumnSpec>& specs, const std::string& name) {
+  Target target{0, 0};
+  for (const ColumnSpec& spec : specs) {
+    const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind);
+    if (spec.name == name && categorical == nullptr) return target;
+    if (spec.name == name)
+      return usage_error(fmt::format("`target` {}: it is categorical, and regress explains numbers; see fda", name));
+    target.feature += categorical != nullptr ? static_cast<Eigen::Index>(categorical->values.size()) : 1;
+    ++target.column;
+  }
+  return usage_error(fmt::format("`target` {}: the covariance has no such column", name));
+}
+
+Vector without(const Vector& all, Eigen::Index position) {
+  Vector rest(all.size() - 1);
+  rest << all.head(position), all.tail(all.size() - position - 1);
+  return rest;
+}
+
+/// Everything that the covariance was, and cost, the model is and costs.
+nlohmann::json manifest_from(const nlohmann::json& covariance, const Fit& fit, std::optional<double> ridge) {
+  nlohmann::json manifest = covariance;
+  for (const char* key : {"second_moments", "noise_edge", "planner", "error_rates"}) manifest.erase(key);
+  manifest["model"] = "regress";
+  manifest["method"] = ridge ? "ridge" : "shrunk";
+  manifest["from"] = "covariance";
+  if (ridge) manifest["options"]["ridge"] = *ridge;
+  manifest.update(fit.facts);
+  for (const std::string& warning : fit.warnings) manifest["warnings"].push_back(warning);
+  return manifest;
+}
+
+}  // namespace
+
+Result<Model> regress_from(const Model& covariance, const std::string& target, std::optional<double> ridge) {
+  if (ridge && !(*ridge >= 0)) return usage_error("`ridge` must be auto or at least 0");
+  const auto moments = EIGENVEIL_TRY(moments_of(covariance));
+  if (!covariance.manifest.contains("columns")) return bad_input("`from`: the model does not say what its columns are");
+  auto specs = EIGENVEIL_TRY(columns_from_json(covariance.manifest["columns"]));
+  const Target found = EIGENVEIL_TRY(target_among(specs, target));
+  RegressOptions options{0,
+                         covariance.array("offset")->reshaped(),
+                         covariance.array("scale")->reshaped(),
+                         covariance.manifest["features"],
+                         {}};
+  options.ridge = ridge;
+  add_categories(options, specs);
+  options.whole = false;  // about a mean that was not known before, any row may be too long
+  Fit fit = EIGENVEIL_TRY(fit_from(moments, options, found.feature));
+  specs.erase(specs.begin() + static_cast<std::ptrdiff_t>(found.column));
+  const auto map = ColumnMap::from_parts(std::move(specs), without(options.offset, found.feature),
+                                         without(options.scale, found.feature));
+  Model model{std::move(fit.arrays), manifest_from(covariance.manifest, fit, ridge)};
+  model.arrays.push_back({"offset", map.offset(), true});
+  model.arrays.push_back({"scale", map.scale(), true});
+  add_columns(model.manifest, map);
+  return model;
+}
+
+}  // namespace eigenveil

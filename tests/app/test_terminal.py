@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program says beside its results: welcome, help, suggestions, errors for machines, completions, pages made again."""
+import json
+import subprocess
+import unittest
+
+from support import BAD_INPUT, PROGRAM, SOURCE, USAGE, AppTest
+
+PATIENTS = [SOURCE / "examples" / "patients.csv", "--schema", SOURCE / "examples" / "patients.toml"]
+BUDGET = ["--epsilon", "2", "--delta", "1e-6", "--no-ledger", "--quiet"]
+
+
+class Terminal(AppTest):
+    def test_alone_it_says_what_it_is(self):
+        text = self.run_program().stdout
+        self.assertLessEqual(len(text.splitlines()), 11)
+        self.assertGreaterEqual(sum(line.startswith("  eigenveil ") for line in text.splitlines()), 3)
+
+    def test_help_of_a_command(self):
+        self.assertEqual(self.run_program("help", "pca").stdout, self.run_program("pca", "--help").stdout)
+        self.assertEqual(self.run_program("help", "ledger", "create").stdout,
+                         self.run_program("ledger", "create", "--help").stdout)
+        self.assertIn("did you mean covariance?", self.run_program("help", "covarianc", expect=USAGE).stderr)
+
+    def test_help_wraps_at_the_width(self):
+        for width in (70, 120):
+            text = subprocess.run([PROGRAM, "pca", "--help"], capture_output=True, text=True,
+                                  env={"COLUMNS": str(width)}).stdout
+            options = text.split("Options:")[1].split("Example")[0].splitlines()
+            self.assertLessEqual(max(len(line) for line in options), width)
+            self.assertGreater(max(len(line) for line in options), width - 25)
+
+    def test_did_you_mean(self):
+        for words, meant in ((["pca", *PATIENTS, "--epsilom", "1"], "--epsilon"), (["pac"], "pca"),
+                             (["ledger", "crate", "x"], "create"), (["pca", "--component=3"], "--components")):
+            self.assertIn(f"did you mean {meant}?", self.run_program(*words, expect=USAGE).stderr)
+        self.assertNotIn("did you mean", self.run_program("pca", "--wholly-unlike", expect=USAGE).stderr)
+
+    def test_errors_for_machines(self):
+        for words, code, kind in ((["pca", "--json", "--epsilom", "1"], USAGE, "wrong usage"),
+                                  (["pca", "missing.csv", "--json", "--header", "no", "--range", "0:1", "--components", "1",
+                                    *BUDGET], BAD_INPUT, "bad input")):
+            done = self.run_program(*words, expect=code)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["exit_code"], told["kind"]), (code, kind))
+            self.assertTrue(told["error"] in done.stderr or code == BAD_INPUT and "stderr" in told["error"])
+
+    def test_a_value_of_a_row_goes_to_stderr_alone(self):
+        self.write("d.csv", "a,b\n1,2\n3,Qzmarkqz\n")
+        done = self.run_program("pca", "d.csv", "--header", "yes", "--range", "0:5", "--components", 1, *BUDGET, "--json",
+                                expect=BAD_INPUT)
+        self.assertIn("Qzmarkqz", done.stderr)
+        self.assertNotIn("Qzmarkqz", done.stdout)
+        self.assertEqual(json.loads(done.stdout)["kind"], "bad input")
+
+    def test_bash_completes_commands_and_options(self):
+        with open(self.path("completions"), "w") as file:
+            file.write(self.run_program("completions", "bash").stdout)
+
+        def completed(*words):
+            line = " ".join(f"'{word}'" for word in ("eigenveil", *words))
+            script = (f"source completions; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _eigenveil; "
+                      'printf "%s\\n" "${COMPREPLY[@]}"')
+            return subprocess.run(["bash", "-c", script], cwd=self.folder, capture_output=True, text=True,
+                                  check=True).stdout.split()
+        self.assertEqual(completed("cov"), ["covariance"])
+        self.assertEqual(completed("ledger", "cr"), ["create"])
+        self.assertEqual(completed("pca", "x.csv", "--epsi"), ["--epsilon"])
+        self.assertEqual(completed("ledger", "create", "--allow"), ["--allow-model-based"])
+        self.assertEqual(completed("pca", "complet"), ["completions"])  # the file
+
+    def test_other_shells_and_the_man_page_tell_every_option(self):
+        for shell in ("zsh", "fish"):
+            text = self.run_program("completions", shell).stdout
+            for name in ("regress", "components", "allow-model-based"):
+                self.assertIn(name, text)
+        page = self.run_program("completions", "man").stdout
+        self.assertIn(".SH eigenveil ledger create", page)
+        self.assertIn("\\-\\-epsilon", page)
+        self.assertFalse([line for line in page.splitlines() if line.startswith("'")])
+        self.run_program("completions", "cmd", expect=USAGE)
+
+    def test_a_report_is_made_again(self):
+        self.run_program("pca", *PATIENTS, "--components", 2, *BUDGET, "--out", "a.npz", "--report", "first.html")
+        self.run_program("report", "a.npz", "--out", "again.html")
+        self.assertEqual(self.text("again.html"), self.text("first.html"))
+        self.run_program("regress", *PATIENTS, "--target", "systolic", *BUDGET, "--out", "b.npz")
+        told = self.run_json("report", "a.npz", "b.npz", "--out", "both.html")
+        self.assertEqual(told["models"], ["a.npz", "b.npz"])
+        page = self.text("both.html")
+        for part in ('href="#model-2"', 'id="model-2"', "Principal components", "Linear regression"):
+            self.assertIn(part, page)
+        self.assertIn("is not", self.run_program("report", "first.html", "--out", "x.html", expect=BAD_INPUT).stderr)
+
+    def test_a_mistyped_ledger_is_not_made(self):
+        for words in (["list"], ["show", "x"], ["verify"], ["release-unused", "x"]):
+            self.assertIn("there is no ledger at", self.run_program("ledger", *words, "--ledger", "typo.db",
+                                                                    expect=BAD_INPUT).stderr)
+        self.assertEqual(self.files(), [])
+
+    def text(self, name):
+        return (self.folder / name).read_text()
+
+
+if __name__ == "__main__":
+    unittest.main()
