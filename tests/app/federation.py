@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -20,10 +21,23 @@ MASKED = ["pca", "--components", "1", "--method", "power", "--rounds", "4"]
 POWER = ["pca", "--components", "1", "--method", "adaptive-power", "--rounds", "3"]
 
 
+HELD = []
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that no other test takes while this process lives, and no connection as its own end: those are above 32767."""
+    while True:
+        port = random.randrange(12000, 32000)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0eigenveil-test-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+            continue
+        HELD.append(claim)
+        return port
 
 
 class Process:
@@ -38,14 +52,14 @@ class Process:
     def text(self):
         return self.log.read_text()
 
-    def wait_for(self, words, times=1, seconds=30):
+    def wait_for(self, words, times=1, seconds=120):
         end = time.monotonic() + seconds
         while self.text().count(words) < times:
             if time.monotonic() > end or self.popen.poll() is not None and self.text().count(words) < times:
                 raise AssertionError(f"no {times} x '{words}' in:\n{self.text()}")
             time.sleep(0.01)
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=180):
         return self.popen.wait(seconds)
 
     def kill(self):
@@ -95,9 +109,9 @@ class FederationTest(AppTest):
         self.write("schema.toml", "".join(
             f'[[column]]\nname = "{c}"\nkind = "numeric"\nlower = -8\nupper = 8\n' for c in COLUMNS) +
             '[[column]]\nname = "label"\nkind = "categorical"\nvalues = ["A", "B", "C"]\n')
-        random = np.random.default_rng(5)
+        draw = np.random.default_rng(5)
         for number, name in enumerate(self.names):
-            rows = random.normal(size=(2000, len(COLUMNS))) * [3, 1, 1, 1, 1, 1]
+            rows = draw.normal(size=(2000, len(COLUMNS))) * [3, 1, 1, 1, 1, 1]
             rows[:, 3] = 0.9 * rows[:, 0] / 3 + 0.3 * rows[:, 3]
             labels = np.array(["A", "B", "C"])[(rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0)]
             lines = [",".join([*(f"{x:.6f}" for x in row), label]) for row, label in zip(rows, labels)]
@@ -139,7 +153,7 @@ class FederationTest(AppTest):
         given = {"--schema", "--columns"} & set(flags)
         names = [] if given or "--x-columns" in estimator else ["--columns", ",".join(COLUMNS)]
         bounds = names + ([] if given else ["--range", "-8:8"])
-        for flag, value in (("--patience", 20), ("--journal", "study")):
+        for flag, value in (("--patience", 60), ("--journal", "study")):
             flags = flags if flag in flags else (*flags, flag, value)
         return self.start(["coordinate", *estimator, "--epsilon", epsilon or self.epsilon, "--delta", 1e-6, *bounds, "--sites",
                            ",".join(sites or self.names), "--listen", f"{host}:{self.port}", *tls, *flags], log, prefix)

@@ -15,7 +15,7 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, PROGRAM, SOURCE, USAGE, AppTest, png
+from support import BAD_INPUT, BUDGET, PROGRAM, SEEDED, SOURCE, USAGE, AppTest, png
 
 RUNNER = pathlib.Path(PROGRAM).with_name("eigenveil-module")
 try:
@@ -260,9 +260,9 @@ class ClipTrain(TrainTest):
         self.images[50, 1] = 1
         self.data()
         self.script(Edge())
-        train = self.command("--checkpoint", "run", steps=60, rate=0.2)
+        train = self.command("--checkpoint", "run", steps=80, rate=0.2)  # 80 batches without that row: 2e-8
         done = self.run_program(*train, expect=BAD_INPUT)
-        self.assertRegex(done.stderr, r"step \d+ of 60: m.pt: the loss is not finite\. The run has stopped\. "
+        self.assertRegex(done.stderr, r"step \d+ of 80: m.pt: the loss is not finite\. The run has stopped\. "
                                       r"The whole plan stays charged to 'file .*': epsilon 4\.9\d* at delta 1e-05")
         self.assertFalse((self.folder / "trained.pt").exists())
         kept = np.load(self.path("run/state.npz"))
@@ -409,7 +409,7 @@ class HostileModules(TrainTest):
         self.images[50, 1] = 7.125
         self.data()
         hostile_modules.script(hostile_modules.Telltale(), self.path("m.pt"))
-        done = self.run_program(*self.train("--checkpoint", "run", steps=60, rate=0.2), expect=BAD_INPUT)
+        done = self.run_program(*self.train("--checkpoint", "run", steps=80, rate=0.2), expect=BAD_INPUT)
         self.assertIn("failed on private rows; what it says is not shown", done.stderr)
         for place in done.stdout, done.stderr, *(p.read_bytes().decode("latin1") for p in (self.folder / "run").iterdir()):
             self.assertNotIn("7.125", place)
@@ -472,7 +472,7 @@ class TorchScriptEncoders(AppTest):
 
     def test_both_sides_fit_evaluate_and_embed(self):
         torchscript = ["--image-encoder", "torchscript:halves.pt", "--text-encoder", "torchscript:halves.pt"]
-        self.run_json("clip", "fit", *self.pairs, *torchscript, "--epsilon", 20, "--delta", "auto")
+        self.run_json("clip", "fit", *self.pairs, *torchscript, "--epsilon", 20, "--delta", "auto", *SEEDED)
         self.assertGreater(self.run_json("clip", "eval", "model.npz", *self.pairs, *torchscript)["accuracy"], 0.9)
         self.run_json("clip", "embed", "model.npz", "--images", "images.npy", *torchscript[:2], "--out", "f.npy")
         model = np.load(self.path("model.npz"))

@@ -126,8 +126,9 @@ class Policies(FederationTest):
     budget, epsilon = 3, 1
 
     def refused(self, sentence, code=BAD_INPUT, estimator=PCA, flags=(), certificate="coordinator", **config):
-        site = self.site("north", "--give-up", 3, **config)
         coordinator = self.coordinator(estimator, *flags, sites=["north"], certificate=certificate)
+        coordinator.wait_for("waiting at port")
+        site = self.site("north", "--give-up", 20, **config)
         self.assertEqual(site.wait(), code, site.text())
         lines = [line for line in site.text().splitlines() if sentence in line]
         self.assertTrue(lines, site.text())

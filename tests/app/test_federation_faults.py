@@ -153,12 +153,12 @@ class Faults(FederationTest):
         self.assert_finished(coordinator, *sites)
 
     def with_a_far_site(self, *flags):
-        """North is 0.2 s away, so that a test can do something between two rounds."""
+        """North is 0.4 s away, so that a test can do something between two rounds."""
         coordinator = self.coordinator(MASKED, "--patience", 6, *flags)
         coordinator.wait_for("waiting at port")
         proxy = FaultProxy("127.0.0.1", self.port)
         self.addCleanup(proxy.stop)
-        proxy.delay(0.2)
+        proxy.delay(0.4)
         sites = {name: self.site(name, port=proxy.port if name == "north" else None) for name in self.names}
         return coordinator, sites
 

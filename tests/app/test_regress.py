@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 
 from federation import FederationTest
-from support import BAD_INPUT, BUDGET_FLAGS, PROGRAM, SANITIZED, SOURCE, USAGE, AppTest
+from support import BAD_INPUT, BUDGET_FLAGS, PROGRAM, SANITIZED, SEEDED, SOURCE, USAGE, AppTest
 
 PATIENTS = ["--schema", SOURCE / "examples" / "patients.toml"]
 MPIRUN = ["mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "-n", 2]
@@ -33,7 +33,7 @@ class Regress(AppTest):
         self.write("rows.csv", "a,y,b,c\n" + "\n".join(",".join(f"{v:.6f}" for v in row) for row in self.rows) + "\n")
         self.bounds = ["--header", "yes", "--range", "0:10", "--range", "y=0:50"]
         self.fit = ["regress", "rows.csv", "--target", "y", *self.bounds, *BUDGET_FLAGS]
-        self.free = ["--no-ledger", "--insecure-seed", 1]
+        self.free = ["--no-ledger", *SEEDED]
 
     def assert_near(self, result, truth):
         """Four deviations: an interval is 1.96 to each side."""
@@ -96,7 +96,7 @@ class Regress(AppTest):
     def test_from_a_covariance_any_target_is_free(self):
         self.run_program("ledger", "create", "rows", "--epsilon", 1, "--delta", 1e-6)
         self.run_program("covariance", "rows.csv", *self.bounds, *BUDGET_FLAGS, "--center", "private", "--dataset", "rows",
-                         "--out", "c.npz")
+                         *SEEDED, "--out", "c.npz")
         paid = self.charged()
         before = np.load(self.path("c.npz"))
         np.testing.assert_array_equal(before["second_moments"], before["second_moments"].T)
@@ -107,7 +107,9 @@ class Regress(AppTest):
         other = self.run_json("regress", "--from", "c.npz", "--target", "a", "--out", "a.npz")
         self.assertEqual([c["name"] for c in other["coefficients"]], ["(intercept)", "y", "b", "c"])
         self.assertEqual(self.charged(), paid)
-        self.assertTrue(result["private"])
+        self.assertFalse(result["private"], "its noise was seeded")
+        self.run_program("covariance", "rows.csv", *self.bounds, *BUDGET_FLAGS, "--center", "private", "--no-ledger", "--out", "k.npz")
+        self.assertTrue(self.run_json("regress", "--from", "k.npz", "--target", "y", "--out", "k-y.npz")["private"])
         self.assertEqual(result["events"], manifest_of(self.path("c.npz"))["events"], "what it cost is still said")
         self.run_program("transform", "model.npz", "rows.csv", "--out", "p.npy")
         self.assertLess(np.std(np.load(self.path("p.npy"))[:, 0] - self.rows[:, 1]), 4)

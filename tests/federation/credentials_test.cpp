@@ -58,7 +58,7 @@ std::string call(const std::string& address, const std::shared_ptr<grpc::Channel
   const auto channel = grpc::CreateCustomChannel(address, credentials, arguments);
   const auto stub = wire::v2::Coordinator::NewStub(channel);
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   const auto stream = stub->Join(&context);
   stream->WritesDone();
   wire::v2::ToSite message;

@@ -187,7 +187,8 @@ TEST_P(Sites, GiveTheSumsOfAllRowsWithTheNoiseTheySay) {
   ASSERT_TRUE(after.ok()) << after.error().message;
   compare("after", *after, exact(Gram{}, rows));
   EXPECT_TRUE(oracle.complete());
-  EXPECT_NEAR(squares / static_cast<double>(entries), 1, 6 * std::sqrt(2.0 / static_cast<double>(entries)));
+  // 44 squares: false alarms 8e-9.
+  EXPECT_NEAR(squares / static_cast<double>(entries), 1, 8 * std::sqrt(2.0 / static_cast<double>(entries)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Federated, Sites,
@@ -217,7 +218,7 @@ TEST(FederatedNoise, HasTheVarianceThatTheAggregationSays) {
       sum += (answer->value() - sums).squaredNorm();
     }
     const double ratio = sum / (kAnswers * 12) / (planned * planned * variance);
-    EXPECT_NEAR(ratio, 1, 5 * std::sqrt(2.0 / (kAnswers * 12))) << lost;
+    EXPECT_NEAR(ratio, 1, 6 * std::sqrt(2.0 / (kAnswers * 12))) << lost;  // false alarms: 2e-8 each
   }
 }
 

@@ -198,7 +198,8 @@ class PrivateCount : public RealSite {
 TEST_F(PrivateCount, ATranscriptDoesNotTellAThousandRowsFromTwoThousand) {
   std::vector<Heard> small;
   std::vector<Heard> large;
-  for (int attempt = 0; attempt < 3 && (small.empty() || small != large); ++attempt) {  // other work may take a quantum
+  for (int attempt = 0; attempt < 10 && (small.empty() || small != large);
+       ++attempt) {  // other work may take a quantum
     small = transcript(1000);
     large = transcript(2000);
   }

@@ -354,22 +354,24 @@ TEST_F(Study, WhatWasNotChargedLeavesNothingBehind) {
 }
 
 TEST_F(Study, KeysGoWhenTheTimeIsUpThoughNobodyAsks) {
-  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 3);
+  const auto end = std::chrono::system_clock::now() + std::chrono::seconds(6);
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(end));
   ASSERT_TRUE(lab.begin().ok());
   lab.studies[0].reset();
   erase_ended_keys(lab.configs[0]);
   EXPECT_TRUE(fs::exists(lab.state(0) + "/study.key"));
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  std::this_thread::sleep_until(end + std::chrono::seconds(1));
   erase_ended_keys(lab.configs[0]);
   EXPECT_FALSE(fs::exists(lab.state(0) + "/study.key"));
   EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
 }
 
 TEST_F(Study, ItsTimeRunsOut) {
-  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) + 4);
+  const auto end = std::chrono::system_clock::now() + std::chrono::seconds(6);
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(end));
   ASSERT_TRUE(lab.begin().ok());
   go("gram");
-  std::this_thread::sleep_for(std::chrono::milliseconds(5100));
+  std::this_thread::sleep_until(end + std::chrono::milliseconds(1100));
   EXPECT_FALSE(lab.send(0, lab.ask("bound")).ok());
   EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
   EXPECT_FALSE(lab.open(0).ok());

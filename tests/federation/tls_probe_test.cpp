@@ -226,7 +226,8 @@ TEST_F(TlsProbe, SaysTheSameOfAGrpcServer) {
   const std::string address = "127.0.0.1:" + std::to_string(port);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(probe(address), StartsWith("no fault found"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << "its settings come at once";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1900))
+      << "its settings come at once: 2 s is its patience";
   EXPECT_THAT(probe(address, "study/old-site"), HasSubstr("refused our certificate: our certificate has expired"));
   EXPECT_THAT(probe(address, "other/site"), HasSubstr("refused our certificate: our certificate is signed by another"));
   int second = 0;

@@ -5,13 +5,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <limits>
 
 #include "eigenveil/privacy/gaussian_dp.hpp"
+#include "tests/support/processor_time.hpp"
 
 namespace eigenveil {
 namespace {
@@ -181,12 +180,6 @@ TEST(Accountant, AnAddedEventNeverLowersEpsilon) {
   }));
 }
 
-double seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 TEST(Accountant, ReachesTheExtremesOfDeltaAndEpsilon) {
   for (const Events& events :
        {Events{gaussian(0.5)}, Events{pure(0.1, 20), gaussian(0.5)}, Events{poisson(0.01, 1, 1000), pure(0.1, 20)}}) {
@@ -212,7 +205,7 @@ TEST(Accountant, ComposesAMillionEventsInASecond) {
                                      {pure(1e-3, 500000), gaussian(1e-3, 400000), poisson(0.01, 2, 100000)}};
   for (const Events& events : plans) {
     double epsilon = 0;
-    const double took = seconds([&] { epsilon = epsilon_at(events, 1e-6); });
+    const double took = test::processor_seconds([&] { epsilon = epsilon_at(events, 1e-6); });
     EXPECT_TRUE(std::isfinite(epsilon) && epsilon > 1);
     EXPECT_LT(took, 4) << "about 0.2 s on an idle core";
   }
@@ -221,7 +214,7 @@ TEST(Accountant, ComposesAMillionEventsInASecond) {
 }
 
 TEST(Accountant, TakesALongTrainingRunInATenthOfASecond) {
-  const double took = seconds([] { epsilon_at({poisson(0.01, 1, 1000)}, 1e-5); });
+  const double took = test::processor_seconds([] { epsilon_at({poisson(0.01, 1, 1000)}, 1e-5); });
   EXPECT_LT(took, 0.5) << "about 0.04 s on an idle core";
 }
 
