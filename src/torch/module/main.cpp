@@ -162,7 +162,6 @@ class Worker {
       Answer answer = memory.answer(request);
       const Reply reply = guarded(answer, [&] { opened.work(request, memory.body(), part, answer); });
       if (write(replies, &reply, sizeof reply) != sizeof reply) break;
-      omp_pause_resource_all(omp_pause_soft);  // its threads would spin, on the cores that the program now needs
     }
     _exit(0);
   }
