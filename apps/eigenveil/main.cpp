@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   for (Command& command : clip_commands(program)) commands.push_back(std::move(command));
   for (Command& command : plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
+  for (Command& command : fit_plan_commands(program)) commands.push_back(std::move(command));
   commands.push_back(clip_plan_command(program));
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
   for (Command& command : federation_commands(program)) commands.push_back(std::move(command));

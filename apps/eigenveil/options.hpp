@@ -150,6 +150,7 @@ std::vector<Command> fit_commands(CLI::App& program, bool for_sites = false);
 std::vector<Command> plan_commands(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
 Command clip_plan_command(CLI::App& program);               ///< likewise
+std::vector<Command> fit_plan_commands(CLI::App& program);  ///< likewise
 std::vector<Command> clip_commands(CLI::App& program);
 Command clip_train_command(CLI::App& clip);  ///< below `clip`
 std::vector<Command> site_commands(CLI::App& program);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "forecast_flags.hpp"
 #include "gep_flags.hpp"
 #include "terminal.hpp"
 
@@ -20,14 +21,14 @@ struct RegressFlags {
   RunFlags run;
 };
 
-Result<std::optional<double>> ridge_from(const RegressFlags& flags) {
-  if (flags.ridge == "auto") return std::optional<double>();
-  return std::optional<double>(EIGENVEIL_TRY(number_from_text(flags.ridge, "--ridge")));
+Result<std::optional<double>> ridge_from(const std::string& text) {
+  if (text == "auto") return std::optional<double>();
+  return std::optional<double>(EIGENVEIL_TRY(number_from_text(text, "--ridge")));
 }
 
 Result<Study> study_from(const RegressFlags& flags) {
   auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output));
-  const auto ridge = EIGENVEIL_TRY(ridge_from(flags));
+  const auto ridge = EIGENVEIL_TRY(ridge_from(flags.ridge));
   return study(RegressJob{std::move(fit), flags.target, ridge});
 }
 
@@ -35,7 +36,7 @@ Result<Model> model_from(const RegressFlags& flags) {
   EIGENVEIL_TRY(check_writable(flags.output.out));
   if (!flags.output.report.empty()) EIGENVEIL_TRY(check_writable(flags.output.report));
   const auto covariance = EIGENVEIL_TRY(read_model(flags.from));
-  auto model = EIGENVEIL_TRY(regress_from(covariance, flags.target, EIGENVEIL_TRY(ridge_from(flags))));
+  auto model = EIGENVEIL_TRY(regress_from(covariance, flags.target, EIGENVEIL_TRY(ridge_from(flags.ridge))));
   EIGENVEIL_TRY(write_model(model, flags.output.out));
   if (!flags.output.report.empty()) EIGENVEIL_TRY(write_file(flags.output.report, html_report(model)));
   return model;
@@ -67,6 +68,41 @@ void add_from(CLI::App& app, RegressFlags& flags) {
 }
 
 }  // namespace
+
+Command regress_plan_command(CLI::App& plan) {
+  struct Flags {
+    RegressModel model{0, 0};
+    std::string ridge = "auto";
+    ForecastFlags forecast;
+  };
+  auto flags = std::make_shared<Flags>();
+  auto* app = plan.add_subcommand("regress", "The same for a linear regression");
+  app->add_option("--rows", flags->model.rows, "Number of rows")->required();
+  app->add_option("--columns", flags->model.columns, "Number of columns besides the target")->required();
+  app->add_option("--explained", flags->model.explained, "A public guess: share of the target that the columns explain")
+      ->capture_default_str();
+  app->add_option("--spread", flags->model.spread, "A public guess: deviation of a column over half of its range")
+      ->capture_default_str();
+  app->add_option("--ridge", flags->ridge, "As for a fit")->capture_default_str();
+  flags->forecast.add_budget_to(*app);
+  app->add_option("--row-bound", flags->model.row_bound, "Bound on the norm of a whole row (default: none is needed)");
+  flags->forecast.add_output_to(*app);
+  app->footer(
+      "\nThe regression itself is run on rows as you guess them, against the same rows without privacy "
+      "noise.\nExample:\n"
+      "  eigenveil plan regress --rows 50000 --columns 8 --epsilon 1 --delta 1e-6");
+  return {app, [flags] {
+            const auto budget = flags->forecast.budget();
+            if (!budget) return fail(budget.error());
+            const auto ridge = ridge_from(flags->ridge);
+            if (!ridge) return fail(ridge.error());
+            const auto words =
+                fmt::format("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}; nothing was spent.",
+                            with_commas(flags->model.rows), with_commas(flags->model.columns), flags->forecast.epsilon,
+                            flags->forecast.delta);
+            return show_forecast(regress_forecast(flags->model, *budget, *ridge), flags->forecast, words);
+          }};
+}
 
 Command regress_command(CLI::App& program) {
   auto* app = program.add_subcommand("regress", "Private linear regression of one column on the others");

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
+#include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/estimators/regress/regress.hpp"
 #include "eigenveil/job/manifest.hpp"
 
@@ -24,17 +26,20 @@ void add_categories(RegressOptions& options, const std::vector<ColumnSpec>& spec
   }
 }
 
+/// `map`: of rows (x, y, constant).
+RegressOptions options_for(const ColumnMap& map, double constant, std::optional<double> ridge) {
+  const auto& names = map.feature_names();
+  RegressOptions options{constant, map.offset(), map.scale(), {names.begin(), names.end() - 1}, {}};
+  options.ridge = ridge;
+  add_categories(options, map.specs());
+  return options;
+}
+
 Result<Rivals> rivals_of(const RegressJob& job, const OpenedData& opened) {
   const ColumnMap& map = opened.map;
   const Eigen::Index d = map.scale().size() - 1;
   const auto bound = EIGENVEIL_TRY(first_bound(job.fit.rows, map));
-  RegressOptions options{opened.shares->constant,
-                         map.offset(),
-                         map.scale(),
-                         {map.feature_names().begin(), map.feature_names().begin() + d + 1},
-                         {}};
-  options.ridge = job.ridge;
-  add_categories(options, map.specs());
+  RegressOptions options = options_for(map, opened.shares->constant, job.ridge);
   options.complete = job.fit.rows.missing == MissingPolicy::kError;
   options.whole = bound.value() >= map.largest_norm();
   Rivals rivals;
@@ -151,6 +156,89 @@ Result<Model> regress_from(const Model& covariance, const std::string& target, s
   model.arrays.push_back({"scale", map.scale(), true});
   add_columns(model.manifest, map);
   return model;
+}
+
+namespace {
+
+/// How rows of the model are mapped and bounded: as a fit of such columns does it.
+struct RegressRowsMap {
+  ColumnMap map;
+  RowBound bound;
+  double constant;
+};
+
+Result<RegressRowsMap> rows_map(const RegressModel& model) {
+  Schema schema;
+  for (std::size_t j = 0; j <= model.columns; ++j)
+    schema.columns.push_back({std::to_string(j + 1), NumericColumn{-1, 1}});
+  RowOptions rows;
+  if (model.row_bound) rows.row_bound = EIGENVEIL_TRY(RowBound::of(*model.row_bound));
+  const auto plain = EIGENVEIL_TRY(ColumnMap::from_schema(schema, Centering::kRange));
+  const ResponseShares shares = default_shares(rows, plain);
+  auto map = EIGENVEIL_TRY(map_with(shares, plain));
+  const auto bound = EIGENVEIL_TRY(first_bound(rows, map));
+  return RegressRowsMap{std::move(map), bound, shares.constant};
+}
+
+class RegressRows final : public PublicModel {
+ public:
+  explicit RegressRows(const RegressModel& model) : model_(model) {}
+  std::size_t rows() const override { return model_.rows; }
+  std::size_t columns() const override { return model_.columns + 2; }  // and the target, and the constant
+
+  Status check() const override {
+    if (model_.rows < 2) return usage_error("`rows` must be at least 2");
+    if (model_.columns < 1) return usage_error("`columns` must be at least 1");
+    if (!(model_.explained > 0 && model_.explained < 1))
+      return usage_error(fmt::format("`explained` must lie in (0, 1), but is {}", model_.explained));
+    if (!(model_.spread > 0 && model_.spread <= 1))
+      return usage_error(fmt::format("`spread` must lie in (0, 1], but is {}", model_.spread));
+    const auto mapped = rows_map(model_);
+    if (!mapped) return mapped.error();
+    return {};
+  }
+
+  // The truth is what the same rows say without noise: there is no sampling error in a forecast.
+  Result<Sample> draw(std::size_t rows, int threads) const override {
+    constexpr std::size_t kNumbers = std::size_t{1} << 21;
+    const std::size_t count =
+        std::clamp<std::size_t>(kNumbers / (model_.columns + 1), std::min<std::size_t>(rows, 200), rows);
+    const auto mapped = EIGENVEIL_TRY(rows_map(model_));
+    BoundingOptions options{.bound = mapped.bound};
+    options.threads = threads;
+    Sample sample{.seeds = {0, 1, 2, 3}};
+    MemorySource source(drawn(static_cast<Eigen::Index>(count)));
+    auto bounded = EIGENVEIL_TRY(BoundedRows::read(source, mapped.map, options));
+    sample.draws.push_back({std::move(bounded)});
+    return sample;
+  }
+
+ private:
+  // y = s (sqrt(r) sum_k g_k / sqrt(d) + sqrt(1 - r) g), x_k = s g_k
+  RowMajorMatrix drawn(Eigen::Index n) const {
+    std::mt19937_64 random(1);
+    std::normal_distribution<double> normal;
+    const auto d = static_cast<Eigen::Index>(model_.columns);
+    RowMajorMatrix rows = RowMajorMatrix::NullaryExpr(n, d + 1, [&] { return normal(random); });
+    rows.col(d) = std::sqrt(model_.explained / static_cast<double>(d)) * rows.leftCols(d).rowwise().sum() +
+                  std::sqrt(1 - model_.explained) * rows.col(d);
+    return model_.spread * rows;
+  }
+
+  RegressModel model_;
+};
+
+}  // namespace
+
+ForecastRequest regress_forecast(const RegressModel& model, const Budget& budget, std::optional<double> ridge) {
+  ForecastRequest request{.task = "regress", .model = std::make_shared<RegressRows>(model), .budget = budget};
+  request.remedies = "Gather more rows, use fewer columns, spend more epsilon, or tighten the ranges.";
+  request.facts = {{"columns", model.columns}, {"explained", model.explained}, {"spread", model.spread}};
+  request.contenders.push_back({[model, ridge](std::size_t) {
+    const auto mapped = rows_map(model);  // which `check` has seen
+    return estimator(options_for(mapped->map, mapped->constant, ridge));
+  }});
+  return request;
 }
 
 }  // namespace eigenveil

@@ -175,13 +175,38 @@ class Regress(AppTest):
                          program=MPIRUN[0])
         self.assertEqual((self.folder / "one.npz").read_bytes(), (self.folder / "many.npz").read_bytes())
 
+    def test_a_forecast_is_what_a_fit_then_finds_and_costs_nothing(self):
+        question = ["plan", "regress", "--rows", 20000, "--columns", 4, "--explained", 0.6, "--spread", 0.25, *BUDGET_FLAGS]
+        plan = self.run_json(*question, "--plot", "p.svg")
+        (method,) = plan["methods"]
+        self.assertEqual((method["method"], plan["columns"], plan["explained"]), ("shrunk", 4, 0.6))
+        self.assertEqual([n["answer"] for n in method["noise"]], ["covariance"])
+        for curve in ("error_by_rows", "error_by_epsilon"):
+            self.assertGreater(method[curve][0][1], method[curve][-1][1], "more rows or epsilon, less error")
+        self.assertEqual(self.run_json(*question)["methods"][0]["error"], method["error"], "made-up rows, fixed noise")
+        # Rows of that kind, fitted: the mean error of eight fits is within a third of the forecast.
+        random = np.random.default_rng(5)
+        x = random.normal(size=(20000, 4))
+        y = np.sqrt(0.6 / 4) * x.sum(axis=1) + np.sqrt(0.4) * random.normal(size=20000)
+        np.save(self.path("d.npy"), 0.25 * np.c_[x, y])
+        exact = np.linalg.lstsq(np.c_[x, np.ones(20000)], y, rcond=None)[0][:4]
+        errors = []
+        for seed in range(8):
+            self.run_program("regress", "d.npy", "--target", 5, "--range", "-1:1", *BUDGET_FLAGS, "--no-ledger", "--insecure-seed", seed)
+            errors.append(np.linalg.norm(np.load(self.path("model.npz"))["coefficients"].ravel() - exact) / np.linalg.norm(exact))
+        self.assertAlmostEqual(np.mean(errors) / method["error"], 1, delta=0.4)
+        for wrong in (["--explained", 1], ["--spread", 0], ["--ridge", "much"], ["--rows", 1], ["--columns", 0], ["--row-bound", 0]):
+            self.run_program("plan", "regress", *["--rows", 20000][: 0 if "--rows" in wrong else 2],
+                             *["--columns", 4][: 0 if "--columns" in wrong else 2], *BUDGET_FLAGS, *wrong, expect=USAGE)
+        self.assertEqual(self.charged(), [])
+
     def test_commands_of_the_page_and_of_the_help_run(self):
         for name in ("patients.csv", "patients.toml"):
             shutil.copy(SOURCE / "examples" / name, self.folder)
         page = (SOURCE / "docs" / "regress.md").read_text()
         told = self.run_program("regress", "--help").stdout
         commands = [line.split()[1:] for line in (page + told).splitlines() if re.match(r" *eigenveil \w+ .*--", line)]
-        self.assertEqual(len(commands), 7)
+        self.assertEqual(len(commands), 8)
         for command in commands:
             self.run_program(*command)
 

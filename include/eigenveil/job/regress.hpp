@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/job/forecast.hpp"
 #include "eigenveil/job/release.hpp"
 
 namespace eigenveil {
@@ -18,5 +19,18 @@ Result<Study> study(RegressJob job);
 
 /// The same from a covariance that was released before, by method gram and about a released mean. Nothing is charged.
 Result<Model> regress_from(const Model& covariance, const std::string& target, std::optional<double> ridge);
+
+/// A guess of what the rows are like: Gaussian columns of which the target is a sum, and a rest that they do not
+/// explain.
+struct RegressModel {
+  std::size_t rows;
+  std::size_t columns;                   ///< besides the target
+  double explained = 0.5;                ///< share of the target's variance: R^2
+  double spread = 0.3;                   ///< deviation of a column, and of the target, over half of its range
+  std::optional<double> row_bound = {};  ///< of the whole row; none: nothing that the ranges allow is shortened
+};
+
+/// How far the coefficients will be from those of the same rows without privacy noise.
+ForecastRequest regress_forecast(const RegressModel& model, const Budget& budget, std::optional<double> ridge);
 
 }  // namespace eigenveil
