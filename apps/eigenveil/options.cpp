@@ -136,10 +136,11 @@ void RowFlags::add_to(CLI::App& app) {
                  "Longest Euclidean norm a row may keep (longer ones are scaled down); default: what the ranges allow. "
                  "private: found with a share of the budget, below the ranges' bound; private:MAX without ranges")
       ->group("Rows");
-  app.add_option("--center", center,
-                 "What becomes zero: none, the middle of each range, or the mean, privately (a share of the budget)")
-      ->check(CLI::IsMember({"none", "range", "private"}))
-      ->capture_default_str()
+  app.add_option(
+         "--center", center,
+         "What becomes zero: none; range, the middle of each range; mean, found privately with what it needs of "
+         "the budget; private, a mean with 5% of it. Default: mean for pca, covariance and cca, else range")
+      ->check(CLI::IsMember({"none", "range", "private", "mean"}))
       ->group("Rows");
   add_missing_option(app, missing, "Rows");
   source.add_to(app);
@@ -162,7 +163,11 @@ Result<RowOptions> RowFlags::options() const {
           fmt::format("--row-bound must be a number, 'private' or 'private:MAX', but is '{}'", row_bound));
     options.row_bound = EIGENVEIL_TRY(RowBound::of(*value));
   }
-  options.center = center == "none" ? Center::kNone : center == "range" ? Center::kRange : Center::kPrivate;
+  options.center = center == "none"      ? Center::kNone
+                   : center == "range"   ? Center::kRange
+                   : center == "private" ? Center::kPrivate
+                   : center == "mean"    ? Center::kMean
+                                         : Center::kUsual;
   options.missing = missing_policy(missing);
   options.source = EIGENVEIL_TRY(source.options());
   return options;

@@ -42,7 +42,7 @@ struct RowFlags {
   std::string schema;
   std::vector<std::string> ranges;
   std::string row_bound;
-  std::string center = "range";
+  std::string center;
   std::string missing = "error";
   SourceFlags source;
   void add_to(CLI::App& app);

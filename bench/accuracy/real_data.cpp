@@ -68,7 +68,7 @@ struct Moments {
 
 Moments moments_of(const BoundedRows& rows, std::size_t k) {
   PcaOptions options{.components = k};
-  options.preparation.private_mean = true;
+  options.preparation.mean = MeanBy::kOnce;
   const CovarianceProgram whole{PcaMethod::kGram, options.preparation};
   PrivacyPlan silent = *plan(whole, budget(1, 1e-6));
   for (PrivacyEvent& event : silent.events) event.mechanism = GaussianEvent{0x1p55};
@@ -102,7 +102,7 @@ void real_data(const Setting& setting) {
     const Moments exact = moments_of(*rows, set.k);
     const std::size_t d = rows->columns();
     PreparationOptions preparation;
-    preparation.private_mean = set.rows.center == Center::kPrivate;
+    if (set.rows.center == Center::kPrivate) preparation.mean = MeanBy::kOnce;
     preparation.bound = set.rows.row_bound;
     PcaOptions options{set.k, preparation, {}};
     PcaOptions sparse = options;

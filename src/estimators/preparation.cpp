@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/privacy/gaussian_dp.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -13,9 +15,15 @@ constexpr double kMeanShare = 0.05;
 constexpr double kBoundShare = 0.03;
 constexpr const char* kCountLabel = "row count";
 constexpr const char* kMeanLabel = "column sums";
+constexpr const char* kRoughBoundLabel = "rough row bound";
+constexpr const char* kRefinedLabel = "refined column sums";
 constexpr const char* kBoundLabel = "row bound";
 
 bool counts_rows(Adjacency adjacency) { return adjacency == Adjacency::kAddRemoveOne; }
+
+bool refines(const PreparationOptions& options) {
+  return options.mean == MeanBy::kRefined && options.shares.refined > 0;
+}
 
 // Bounds from a thousandth of the present one up to it, four a factor of two.
 std::vector<double> bound_grid(double radius) {
@@ -24,32 +32,110 @@ std::vector<double> bound_grid(double radius) {
   return grid;
 }
 
-Status bound_rows(Oracle& oracle, const PreparationOptions& options, double rows) {
+Status bound_rows(Oracle& oracle, const char* label, double quantile, double rows) {
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
-  const auto target = static_cast<std::int64_t>((1 - options.bound_quantile) * rows);
-  const auto found = EIGENVEIL_TRY(oracle.first_at_most(kBoundLabel, NormExceedance{grid, {}}, target));
+  const auto target = static_cast<std::int64_t>((1 - quantile) * rows);
+  const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
   const auto bound = EIGENVEIL_TRY(RowBound::of(grid[*found]));
   return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), bound);
 }
 
+struct NoisyMean {
+  Vector mean;
+  double deviation;
+};
+
+Result<NoisyMean> ask_mean(Oracle& oracle, const char* label, double rows) {
+  const auto sums = EIGENVEIL_TRY(oracle.ask(label, ClassSums{1}));
+  return NoisyMean{sums.value().col(0) / rows, sums.deviation() / rows};
+}
+
+// R2 = R + t1 (sqrt(d) + 1): what a row of length R about the mean is about m1, whose error is about t1 sqrt(d) long;
+// never more than 2 L, which no row exceeds.
+double refined_radius(double L, double R, double t1, double d) { return std::min(2 * L, R + t1 * (std::sqrt(d) + 1)); }
+
+Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation& result) {
+  const RowsShape shape = oracle.shape();
+  const double L = shape.lattice.radius;
+  const double R = options.bound ? options.bound->value() : L;
+  const auto d = static_cast<double>(shape.columns);
+  auto rough = EIGENVEIL_TRY(ask_mean(oracle, kMeanLabel, result.rows));
+  result.mean = std::move(rough.mean);
+  const double t1 = result.mean_deviation = rough.deviation;
+  const auto move = [&oracle](const Vector& by, double radius) -> Status {
+    return oracle.recenter(by, EIGENVEIL_TRY(RowBound::of(radius)));
+  };
+  if (!refines(options)) return move(result.mean, R);
+
+  // Without a public R no row may be cut yet: |x - m1| <= L + |m1|.
+  const bool stated = options.bound || !options.private_bound;
+  const double whole = std::min(2 * L, L + result.mean.norm());
+  EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(L, R, t1, d) : whole));
+  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options.bound_quantile, result.rows));
+  const double R2 = oracle.shape().lattice.radius;
+  const auto refined = EIGENVEIL_TRY(ask_mean(oracle, kRefinedLabel, result.rows));
+  const double t2 = refined.deviation;
+  // m = m1 + r t1^2 / (t1^2 + t2^2): the two weighted by their precision
+  const double both = std::hypot(t1, t2);
+  const Vector step = refined.mean * (both > 0 ? t1 / both * (t1 / both) : 1);
+  result.mean += step;
+  result.mean_deviation = both > 0 ? t1 / both * t2 : 0;
+  // Where rows were shortened about an m1 that lies far off, r says too little and its precision nothing.
+  if (options.private_bound && t1 * std::sqrt(d) > R2 / 2) result.mean_deviation = t1;
+  return move(step, stated ? R : R2 + step.norm());
+}
+
 }  // namespace
+
+PreparationOptions with_shares(PreparationOptions options, const RowsShape& shape, const Budget& budget) {
+  if (options.mean != MeanBy::kRefined) return options;
+  const double L = shape.lattice.radius;
+  const double R = options.bound ? options.bound->value() : L;
+  const bool stated = !options.private_bound;
+  const auto d = static_cast<double>(shape.columns);
+  if (!shape.rows) {
+    // The number of rows is private, or nobody knows it yet.
+    if (stated && R > L / 2) options.shares = {options.shares.rough + options.shares.refined, 0};
+    return options;
+  }
+  const double nu =
+      static_cast<double>(std::max<std::size_t>(1, *shape.rows)) * gaussian_mu(budget.epsilon, budget.delta);
+  const double rho = stated ? L / R : 4;
+  const double rough = std::clamp(64 * rho * rho * d / (nu * nu), 0.005, 0.1);
+  // ~ argmin over a of 1 / (1 - a) + 16 d / (a^2 nu^2): the Gram matrix has less budget, the mean less error
+  const double x = std::cbrt(32 * d / (nu * nu));
+  const double refined = std::min(x / (1 + 2 * x / 3), 0.5 - rough);
+  const double t1 = 2 * L / (std::sqrt(rough) * nu);
+  // A second sum of rows that are hardly shorter than whole ones would tell less than a first one with its share.
+  if (stated && refined_radius(L, R, t1, d) > 0.8 * L)
+    options.shares = {std::clamp(x / (1 + 2 * x / 3), 0.005, 0.5), 0};
+  else
+    options.shares = {rough, refined};
+  return options;
+}
 
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight) {
   const double count = counts_rows(adjacency) ? kCountShare : 0;
-  const double mean = options.private_mean ? kMeanShare : 0;
-  const double bound = options.private_bound ? kBoundShare : 0;
-  // total weight^2 W with (1 - count - mean - bound) W = remaining_weight^2
-  const double total = remaining_weight * remaining_weight / (1 - count - mean - bound);
+  const double mean = options.mean == MeanBy::kOnce      ? kMeanShare
+                      : options.mean == MeanBy::kRefined ? options.shares.rough
+                                                         : 0;
+  const double refined = refines(options) ? options.shares.refined : 0;
+  const double rough_bound = refined > 0 && options.private_bound ? kBoundShare / 2 : 0;
+  const double bound = options.private_bound ? kBoundShare - rough_bound : 0;
+  // total weight^2 W with (1 - count - ... - bound) W = remaining_weight^2
+  const double total = remaining_weight * remaining_weight / (1 - count - mean - rough_bound - refined - bound);
   std::vector<PrivacyEvent> events;
   if (count > 0) events.push_back({kCountLabel, GaussianEvent{std::sqrt(count * total)}});
   if (mean > 0) events.push_back({kMeanLabel, GaussianEvent{std::sqrt(mean * total)}});
+  if (rough_bound > 0) events.push_back({kRoughBoundLabel, PureEvent{std::sqrt(rough_bound * total)}});
+  if (refined > 0) events.push_back({kRefinedLabel, GaussianEvent{std::sqrt(refined * total)}});
   if (bound > 0) events.push_back({kBoundLabel, PureEvent{std::sqrt(bound * total)}});
   return events;
 }
 
-Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options) {
+Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   const RowsShape shape = oracle.shape();
   Preparation result{static_cast<double>(shape.rows.value_or(0)),
                      Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
@@ -57,16 +143,22 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options) {
     const auto count = EIGENVEIL_TRY(oracle.ask(kCountLabel, ClassCounts{1}));
     result.rows = std::max(1.0, std::round(count.value()(0, 0)));
   }
-  if (options.private_mean) {
-    const auto sums = EIGENVEIL_TRY(oracle.ask(kMeanLabel, ClassSums{1}));
-    result.mean = sums.value().col(0) / result.rows;
-    result.mean_deviation = sums.deviation() / result.rows;
-    const auto bound =
-        EIGENVEIL_TRY(options.bound ? Result<RowBound>(*options.bound) : RowBound::of(shape.lattice.radius));
-    EIGENVEIL_TRY(oracle.recenter(result.mean, bound));
-  }
-  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, options, result.rows));
+  // How many sums there are was settled by the plan.
+  PreparationOptions options = given;
+  const auto& events = oracle.plan().events;
+  const bool refined =
+      std::any_of(events.begin(), events.end(), [](const auto& e) { return e.label == kRefinedLabel; });
+  if (!refined) options.shares.refined = 0;
+  if (options.mean != MeanBy::kNone) EIGENVEIL_TRY(find_mean(oracle, options, result));
+  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options.bound_quantile, result.rows));
   return result;
+}
+
+double noise_edge(double sigma, double tau, double d) {
+  const double wigner = 2 * sigma * std::sqrt(d);
+  const double theta = tau * tau * std::pow(std::sqrt(d) + 1.2, 2);
+  if (!(theta > sigma * std::sqrt(d))) return wigner;
+  return std::max(wigner, theta + sigma * sigma * d / theta + 2.3 * sigma);
 }
 
 }  // namespace eigenveil

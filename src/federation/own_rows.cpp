@@ -78,6 +78,8 @@ Result<Center> center_of(const wire::v2::Rows& proposed) {
       return Center::kRange;
     case wire::v2::Rows::CENTER_PRIVATE:
       return Center::kPrivate;
+    case wire::v2::Rows::CENTER_MEAN:
+      return Center::kMean;
     default:
       return bad_input("its way of centring is not known");
   }

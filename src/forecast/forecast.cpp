@@ -37,11 +37,19 @@ bool samples_batches(const PrivacyPlan& plan) {
   return std::holds_alternative<PoissonGaussianEvent>(plan.events.back().mechanism);
 }
 
-Result<PrivacyPlan> settled_plan(const Estimator& estimator, const Budget& budget) {
-  PrivacyPlan shape = EIGENVEIL_TRY(estimator.plan(budget));
-  if (estimator.noise_settled()) return shape;
-  if (samples_batches(shape)) return near_plan(std::move(shape), budget);
-  return calibrate(shape, budget.epsilon, budget.delta, budget.accounting);
+// What is public about `rows` rows that the sample stands for.
+RowsShape shape_of(const Sample& sample, std::size_t rows, const Budget& budget) {
+  const BoundedRows& first = sample.draws.front().rows;
+  RowsShape shape{first.columns(), {}, first.lattice(), budget.adjacency};
+  if (budget.adjacency == Adjacency::kReplaceOne) shape.rows = rows;
+  return shape;
+}
+
+Result<PrivacyPlan> settled_plan(const Estimator& estimator, const RowsShape& shape, const Budget& budget) {
+  PrivacyPlan draft = EIGENVEIL_TRY(estimator.plan(shape, budget));
+  if (estimator.noise_settled()) return draft;
+  if (samples_batches(draft)) return near_plan(std::move(draft), budget);
+  return calibrate(draft, budget.epsilon, budget.delta, budget.accounting);
 }
 
 LocalOracle oracle_on(const BoundedRows& rows, const PrivacyPlan& plan, std::uint64_t seed) {
@@ -64,7 +72,8 @@ Result<double> fewness(const Estimator& estimator, const Sample& sample, Budget 
   const std::string key = estimator.describe();
   if (const auto known = sample.fewness.find(key); known != sample.fewness.end()) return known->second;
   budget.adjacency = Adjacency::kReplaceOne;  // the number of these rows is known
-  const PrivacyPlan silent = scaled_plan(EIGENVEIL_TRY(estimator.plan(budget)), 1e9);  // as good as no noise
+  const PrivacyPlan silent = scaled_plan(EIGENVEIL_TRY(estimator.plan(shape_of(sample, sample.rows(), budget), budget)),
+                                         1e9);  // as good as no noise
   const Measure& measure = measure_of(estimator.name());
   const auto error = [&](const BoundedRows& rows, const Draw& draw) -> Result<double> {
     LocalOracle oracle = oracle_on(rows, silent, 1);
@@ -104,12 +113,12 @@ Result<bool> add_run(Forecast& result, const Estimator& estimator, const Draw& d
     result.lost = result.lost.value_or(0) + (fit ? draw.lost(array_of(*fit, "components").transpose()) : 1.0) / runs;
   result.seconds += took.count() / runs;
   result.noise = std::move(oracle.noise);
-  return oracle.only_filtered;
+  return oracle.only_filtered();
 }
 
 Result<Forecast> forecast_here(const Estimator& estimator, const Sample& sample, const Budget& budget,
                                std::size_t rows) {
-  const PrivacyPlan calibrated = EIGENVEIL_TRY(settled_plan(estimator, budget));
+  const PrivacyPlan calibrated = EIGENVEIL_TRY(settled_plan(estimator, shape_of(sample, rows, budget), budget));
   const double factor = static_cast<double>(rows) / static_cast<double>(sample.rows());
   const PrivacyPlan scaled = scaled_plan(calibrated, factor);
   const BoundedRows& first = sample.draws.front().rows;

@@ -100,7 +100,8 @@ Result<Sample> GepRows::draw(std::size_t rows, int threads) const {
   auto bounded = EIGENVEIL_TRY(BoundedRows::read(source, ColumnMap::identity(names), options));
   const auto solver = exact_solver(model_);
   const Budget any{*Epsilon::of(1), *Delta::of(1e-6)};
-  LocalOracle oracle(bounded, reserve_without_ledger(quiet_plan(EIGENVEIL_TRY(solver->plan(any)))),
+  const RowsShape shape{bounded.columns(), bounded.rows(), bounded.lattice(), any.adjacency};
+  LocalOracle oracle(bounded, reserve_without_ledger(quiet_plan(EIGENVEIL_TRY(solver->plan(shape, any)))),
                      SecureRandom::insecure(1));
   const Fit exact = EIGENVEIL_TRY(solver->fit(oracle, any));
   Sample sample{.seeds = {0, 1}};

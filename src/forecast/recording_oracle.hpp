@@ -18,7 +18,7 @@ class RecordingOracle final : public Oracle {
   Status remap(const LinearMap& M, RowBound radius) override { return oracle_.remap(M, radius); }
   const PrivacyPlan& plan() const override { return oracle_.plan(); }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override {
-    only_filtered &= std::holds_alternative<ClassCounts>(query);
+    whole_ |= !std::holds_alternative<ClassCounts>(query) && !std::holds_alternative<ClassSums>(query);
     return recorded(label, oracle_.ask(label, query), rows_);
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
@@ -29,23 +29,25 @@ class RecordingOracle final : public Oracle {
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
                                       std::int64_t target) override {
     record_search(search);
+    filtered_ = true;
     auto answer = oracle_.ask_filtered(search, product, query, target);
     if (answer) noise.push_back({product, answer->product.deviation() / rows_, false});
     return answer;
   }
   Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
-    only_filtered = false;
+    whole_ = true;
     return recorded(label, oracle_.ask_model(label, query), 1);
   }
   Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
-    only_filtered = false;
+    whole_ = true;
     auto answer = oracle_.ask_batch(label, query);
     const bool known = std::any_of(noise.begin(), noise.end(), [&](const auto& one) { return one.label == label; });
     return known ? std::move(answer) : recorded(label, std::move(answer), 1);
   }
 
   std::vector<AnswerNoise> noise;
-  bool only_filtered = true;  ///< nothing but counts was asked for without a filter
+  /// There were products, and all of them filtered.
+  bool only_filtered() const { return filtered_ && !whole_; }
 
  private:
   Result<Answer> recorded(const std::string& label, Result<Answer> answer, double rows) {
@@ -58,6 +60,8 @@ class RecordingOracle final : public Oracle {
   }
   Oracle& oracle_;
   double rows_;
+  bool filtered_ = false;
+  bool whole_ = false;
 };
 
 }  // namespace eigenveil

@@ -109,8 +109,8 @@ Result<RowBound> first_bound(const RowOptions& options, const ColumnMap& map) {
   // Views have unit length; a class adds nothing to a row.
   if (options.pairs) return RowBound::of(options.pairs->files.labels.empty() ? std::sqrt(2.0) : 1.0);
   const double largest = map.largest_norm();
-  // Under private centring the rows are bounded twice; the first time nothing that the ranges allow is cut.
-  if (options.row_bound && (options.center != Center::kPrivate || !std::isfinite(largest))) return *options.row_bound;
+  // About a released mean the rows are bounded again; the first time nothing that the ranges allow is cut.
+  if (options.row_bound && (!moves_rows(options.center) || !std::isfinite(largest))) return *options.row_bound;
   return RowBound::of(largest);
 }
 

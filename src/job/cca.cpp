@@ -20,6 +20,7 @@ std::size_t features_of(const ColumnMap& map, std::size_t raw_columns) {
 Result<Study> study(CcaJob job) {
   if (job.x_columns.empty() || job.y_columns.empty())
     return usage_error("`x_columns` and `y_columns` say which columns are the two views: give both");
+  settle_center(job.fit, true);
   RowOptions& rows = job.fit.rows;
   if (!rows.source.columns.empty())
     return usage_error("`columns` does not go with `x_columns` and `y_columns`, which choose columns already");

@@ -39,8 +39,10 @@ nlohmann::json to_json(const Forecast& forecast, const ErrorUnit& unit) {
 
 }  // namespace
 
-GuessedRows guessed_rows(const PublicGuess& guess, std::size_t components, std::optional<std::size_t> sparsity) {
-  return [=](const RowsShape& shape) -> Result<std::unique_ptr<PublicModel>> {
+GuessedRows guessed_rows(const PublicGuess& guess, std::size_t components, std::optional<std::size_t> sparsity,
+                         std::optional<RowBound> bound) {
+  return [=](RowsShape shape) -> Result<std::unique_ptr<PublicModel>> {
+    if (bound) shape.lattice.radius = std::min(shape.lattice.radius, bound->value());
     return public_model(EIGENVEIL_TRY(spectrum_model(guess, shape, components, sparsity)));
   };
 }

@@ -30,6 +30,7 @@ Study study_of(FitJob fit, const GepChoices& gep, ClassOptions options) {
 
 Result<Study> study(FdaJob job) {
   if (job.label.empty()) return usage_error("`label` COL says which column holds the class");
+  settle_center(job.fit, false);  // class means say where the rows are
   job.fit.rows.class_column = ClassColumn{job.label, job.classes, job.drop_unlisted, {}};
   ClassOptions options{.gep = {}, .problem = ClassProblem::kFisher, .classes = 0};
   options.drop_unlisted = job.drop_unlisted;
@@ -38,6 +39,7 @@ Result<Study> study(FdaJob job) {
 
 Result<Study> study(SirJob job) {
   if (job.response.empty()) return usage_error("`response` COL says which column is to be explained");
+  settle_center(job.fit, false);
   ClassOptions options{.gep = {}, .problem = ClassProblem::kSliced, .classes = 0};
   ClassColumn column{job.response, {}, false, job.slices.cuts};
   if (column.cuts.empty()) {

@@ -104,7 +104,9 @@ class ClipEstimator final : public Estimator {
   }
   nlohmann::json options() const override;
   Status check(const RowsShape& shape, const Budget& budget) const override;
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_clip(budget.adjacency, settled(budget)); }
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
+    return plan_clip(budget.adjacency, settled(budget));
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return columns * columns * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
   }

@@ -27,10 +27,10 @@ Result<Rivals> rivals_of(const CovarianceJob& job, const OpenedData& opened) {
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method, d));
   Rivals rivals;
-  rivals.guess = guessed_rows(job.guess, job.spiked.rank.value_or(1), {});
+  rivals.guess = guessed_rows(job.guess, job.spiked.rank.value_or(1), {}, job.fit.rows.row_bound);
   for (CovarianceProgram program : programs) {
     rivals.estimators.push_back(estimator_by(calibration, program, job.dense));
-    program.preparation = {};
+    program.preparation = forecast_preparation(program.preparation);
     rivals.prepared.push_back(estimator_by(calibration, program, true));
   }
   return rivals;
@@ -42,7 +42,7 @@ ForecastRequest covariance_forecast(const SpectrumModel& model, std::optional<st
   ForecastRequest request{.task = "covariance", .model = public_model(model), .budget = budget};
   request.remedies = kPcaRemedies;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
-    CovarianceProgram program{method};
+    CovarianceProgram program{method, {.mean = MeanBy::kRefined}};
     program.spiked.rank = rank;
     request.contenders.push_back({[program](std::size_t) { return estimator(program, true); }});
   }
@@ -50,6 +50,8 @@ ForecastRequest covariance_forecast(const SpectrumModel& model, std::optional<st
 }
 
 Study study(CovarianceJob job) {
+  // The model speaks of rows about zero.
+  settle_center(job.fit, job.method != PcaMethod::kSpiked || job.spiked.guarantee == Guarantee::kStrict);
   const auto shared = std::make_shared<const CovarianceJob>(std::move(job));
   return {shared->fit, [shared](const OpenedData& opened) { return rivals_of(*shared, opened); }};
 }

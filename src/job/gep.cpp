@@ -31,7 +31,10 @@ ForecastRequest gep_forecast(const GepModel& model, const Budget& budget, const 
       GepOptions options{.components = model.components};
       options.noise = noise;
       options.sparsity = model.sparsity;
-      if (model.task == GepTask::kCca) return estimator(CcaOptions{options, model.x_columns});
+      if (model.task == GepTask::kCca) {
+        options.preparation.mean = MeanBy::kRefined;
+        return estimator(CcaOptions{options, model.x_columns});
+      }
       const auto problem = model.task == GepTask::kFda ? ClassProblem::kFisher : ClassProblem::kSliced;
       return estimator(ClassOptions{options, problem, model.classes});
     };

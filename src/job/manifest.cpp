@@ -14,7 +14,10 @@ namespace eigenveil {
 namespace {
 
 const char* name(Center center) {
-  return center == Center::kNone ? "none" : center == Center::kRange ? "range" : "private";
+  return center == Center::kNone      ? "none"
+         : center == Center::kPrivate ? "private"
+         : center == Center::kMean    ? "mean"
+                                      : "range";
 }
 
 // Who paid, and whether anything limits what is paid. Each site of a federation has a ledger of its own.

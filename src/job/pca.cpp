@@ -51,13 +51,16 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const Budget budget = budget_of(job.fit.privacy);
   const Calibration calibration = job.fit.privacy.calibration;
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
-  const auto programs = programs_for(job, preparation_of(job.fit.rows), d);
+  PreparationOptions preparation = preparation_of(job.fit.rows);
+  // Directions hardly mind shorter rows, and noise falls with the square of their length.
+  if (preparation.mean == MeanBy::kRefined) preparation.bound_quantile = 0.8;
+  const auto programs = programs_for(job, preparation, d);
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
   Rivals rivals;
-  rivals.guess = guessed_rows(job.guess, job.components, job.sparsity);
+  rivals.guess = guessed_rows(job.guess, job.components, job.sparsity, job.fit.rows.row_bound);
   for (PcaProgram program : programs) {
     rivals.estimators.push_back(estimator_by(calibration, program));
-    program.options.preparation = {};
+    program.options.preparation = forecast_preparation(program.options.preparation);
     rivals.prepared.push_back(estimator_by(calibration, program));
   }
   return rivals;
@@ -66,7 +69,7 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
 }  // namespace
 
 ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget) {
-  const PcaOptions options{model.components, {}, model.sparsity};
+  const PcaOptions options{model.components, {.mean = MeanBy::kRefined}, model.sparsity};
   std::vector<PcaProgram> programs = candidates(options, static_cast<std::size_t>(model.spectrum.size()));
   if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
   ForecastRequest request{.task = "pca", .model = public_model(model), .budget = budget};
@@ -77,6 +80,8 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget) {
 }
 
 Study study(PcaJob job) {
+  // The model speaks of rows about zero.
+  settle_center(job.fit, job.method != PcaMethod::kSpiked || job.spiked.guarantee == Guarantee::kStrict);
   const auto shared = std::make_shared<const PcaJob>(std::move(job));
   return {shared->fit, [shared](const OpenedData& opened) { return rivals_of(*shared, opened); }};
 }

@@ -54,8 +54,10 @@ Result<Rivals> rivals_of(const RegressJob& job, const OpenedData& opened) {
 Result<Study> study(RegressJob job) {
   RowOptions& rows = job.fit.rows;
   if (job.target.empty()) return usage_error("`target` COLUMN says which column is to be explained");
-  if (rows.center == Center::kPrivate)
-    return usage_error("`center` private: regress needs none, its constant column measures the mean");
+  settle_center(job.fit, false);
+  if (moves_rows(rows.center))
+    return usage_error(fmt::format("`center` {}: regress needs none, its constant column measures the mean",
+                                   rows.center == Center::kMean ? "mean" : "private"));
   if (rows.private_row_bound) return usage_error("`row_bound` private: regress takes a public row bound");
   rows.response = Response{job.target};
   const FitJob fit = job.fit;
@@ -90,7 +92,7 @@ Result<ReleasedMoments> moments_of(const Model& covariance) {
   if (*mean_deviation == 0)
     return refused(
         "this covariance was released without a mean, and regress needs one: use covariance `center` "
-        "private");
+        "mean");
   return ReleasedMoments{(*S + S->transpose()) / 2, *deviation, *rows, {mean.reshaped(), *mean_deviation}};
 }
 
@@ -121,7 +123,8 @@ Vector without(const Vector& all, Eigen::Index position) {
 /// Everything that the covariance was, and cost, the model is and costs.
 nlohmann::json manifest_from(const nlohmann::json& covariance, const Fit& fit, std::optional<double> ridge) {
   nlohmann::json manifest = covariance;
-  for (const char* key : {"second_moments", "noise_edge", "planner", "error_rates"}) manifest.erase(key);
+  for (const char* key : {"second_moments", "noise_edge", "mean_deviation", "planner", "error_rates"})
+    manifest.erase(key);
   manifest["model"] = "regress";
   manifest["method"] = ridge ? "ridge" : "shrunk";
   manifest["from"] = "covariance";

@@ -75,10 +75,19 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
 
 PreparationOptions preparation_of(const RowOptions& rows) {
   PreparationOptions preparation;
-  preparation.private_mean = rows.center == Center::kPrivate;
+  preparation.mean = rows.center == Center::kPrivate ? MeanBy::kOnce
+                     : rows.center == Center::kMean  ? MeanBy::kRefined
+                                                     : MeanBy::kNone;
   preparation.bound = rows.row_bound;
   preparation.private_bound = rows.private_row_bound;
   return preparation;
+}
+
+PreparationOptions forecast_preparation(const PreparationOptions& preparation) { return {.mean = preparation.mean}; }
+
+void settle_center(FitJob& job, bool about_mean) {
+  if (job.rows.center != Center::kUsual) return;
+  job.rows.center = about_mean && job.privacy.calibration == Calibration::kTight ? Center::kMean : Center::kRange;
 }
 
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
@@ -117,8 +126,9 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (rivals.estimators.size() > 1)
     choice = EIGENVEIL_TRY(choose(rivals, rows, budget, thread_count(job.run), observer));
   const Estimator& chosen = *rivals.estimators[choice.index];
-  EIGENVEIL_TRY(chosen.check({rows.columns(), count, rows.lattice(), job.privacy.adjacency}, budget));
-  const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(budget));
+  const RowsShape shape{rows.columns(), count, rows.lattice(), job.privacy.adjacency};
+  EIGENVEIL_TRY(chosen.check(shape, budget));
+  const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
   auto charged =
       EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));

@@ -46,7 +46,7 @@ class PrintedPca final : public Printed {
     return said;
   }
   Status check(const RowsShape& shape, const Budget& budget) const override {
-    if (program_.options.preparation.private_mean || program_.options.preparation.private_bound)
+    if (program_.options.preparation.mean != MeanBy::kNone || program_.options.preparation.private_bound)
       return usage_error(
           "`calibration` paper reproduces a paper as it is, with rows that are centred and bounded already: use "
           "`center` range or none and a public `row_bound`");
@@ -58,7 +58,7 @@ class PrintedPca final : public Printed {
           "`spike`");
     return told().check(shape, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
     return papers::plan(as_printed(program_, budget.epsilon, budget.delta), budget);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override {
@@ -81,14 +81,14 @@ class PrintedGep final : public Printed {
       return usage_error("`calibration` paper is the paper's flow: use it with `noise` each-step");
     if (options_.components != 1)
       return usage_error("`calibration` paper finds one vector, as the paper does: use `components` 1");
-    if (options_.preparation.private_mean || options_.preparation.private_bound)
+    if (options_.preparation.mean != MeanBy::kNone || options_.preparation.private_bound)
       return usage_error("`calibration` paper has no budget for a mean or a row bound: give public ones");
     if (budget.adjacency != Adjacency::kReplaceOne)
       return usage_error("`calibration` paper divides by the number of rows, so it must be public: use replace-one");
     return told().check(shape, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    return noise_(EIGENVEIL_TRY(done_->plan(budget)), budget.epsilon, budget.delta);
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    return noise_(EIGENVEIL_TRY(done_->plan(shape, budget)), budget.epsilon, budget.delta);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override { return done_->fit(oracle, budget); }
 
@@ -107,8 +107,8 @@ class PrintedBatch final : public Printed {
       return usage_error("`calibration` paper is the paper's algorithm: it needs `method` batch, without `start`");
     return told().check(shape, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    return batch(EIGENVEIL_TRY(told().plan(budget)), budget.epsilon, budget.delta, budget.accounting);
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    return batch(EIGENVEIL_TRY(told().plan(shape, budget)), budget.epsilon, budget.delta, budget.accounting);
   }
 
  private:

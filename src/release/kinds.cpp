@@ -27,6 +27,7 @@ ModelKind of_covariance() {
                               {"covariance", d, d, true},
                               {"second_moments", d, d, true}}),
           .keys = {{"noise_edge", Holds::kNumber},
+                   {"mean_deviation", Holds::kNumber},
                    {"second_moments", Holds::kObject},
                    {"second_moments.deviation", Holds::kNumber},
                    {"second_moments.mean_deviation", Holds::kNumber},
@@ -87,6 +88,7 @@ ModelKind cca_kind() {
   kind.one = "1 canonical pair";
   kind.many = "{} canonical pairs";
   kind.keys.push_back({"x_features", Holds::kCount});
+  kind.keys.push_back({"mean_deviation", Holds::kNumber});
   kind.values = "correlations";
   kind.value = "correlation";
   kind.meaning = "The correlation between the two views along a pair of directions, after noise.";

@@ -195,6 +195,25 @@ Result<Recentring> from_wire(const wire::v2::Recenter& message) {
   return Recentring{std::move(mean), *radius, {}};
 }
 
+namespace {
+
+wire::v2::Rows::Center to_wire(Center center) {
+  switch (center) {
+    case Center::kNone:
+      return wire::v2::Rows::CENTER_NONE;
+    case Center::kPrivate:
+      return wire::v2::Rows::CENTER_PRIVATE;
+    case Center::kMean:
+      return wire::v2::Rows::CENTER_MEAN;
+    case Center::kRange:
+    case Center::kUsual:
+      break;
+  }
+  return wire::v2::Rows::CENTER_RANGE;
+}
+
+}  // namespace
+
 wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
   wire::v2::Rows message;
   for (const ColumnSpec& spec : opened.map.specs()) {
@@ -212,9 +231,7 @@ wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
     }
   }
   if (options.row_bound) message.set_row_bound(options.row_bound->value());
-  message.set_center(options.center == Center::kNone    ? wire::v2::Rows::CENTER_NONE
-                     : options.center == Center::kRange ? wire::v2::Rows::CENTER_RANGE
-                                                        : wire::v2::Rows::CENTER_PRIVATE);
+  message.set_center(to_wire(options.center));
   message.set_zero_missing(options.missing == MissingPolicy::kZeroRow);
   if (options.class_column) {
     auto* to = message.mutable_class_column();
@@ -278,6 +295,9 @@ Result<RowOptions> from_wire(const wire::v2::Rows& message) {
       break;
     case wire::v2::Rows::CENTER_PRIVATE:
       options.center = Center::kPrivate;
+      break;
+    case wire::v2::Rows::CENTER_MEAN:
+      options.center = Center::kMean;
       break;
     default:
       return malformed("a way of centring that is not known");

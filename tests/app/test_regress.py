@@ -115,7 +115,7 @@ class Regress(AppTest):
         self.assertLess(np.std(np.load(self.path("p.npy"))[:, 0] - self.rows[:, 1]), 4)
 
     def test_what_a_covariance_must_have(self):
-        self.run_program("covariance", "rows.csv", *self.bounds, *BUDGET_FLAGS, *self.free, "--out", "range.npz")
+        self.run_program("covariance", "rows.csv", *self.bounds, *BUDGET_FLAGS, *self.free, "--center", "range", "--out", "range.npz")
         self.refused("released without a mean", "--from", "range.npz", "--target", "y")
         self.run_program("covariance", "rows.csv", *self.bounds, *BUDGET_FLAGS, *self.free, "--out", "spiked.npz", "--method",
                          "spiked", "--rank", 1)

@@ -72,7 +72,7 @@ class MeanEstimator final : public Estimator {
   std::string purpose() const override { return "mean"; }
   nlohmann::json options() const override { return nlohmann::json::object(); }
   Status check(const RowsShape& /*shape*/, const Budget& /*budget*/) const override { return {}; }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
     return PrivacyPlan(budget.adjacency, {{"mean sums", GaussianEvent{1}}});
   }
   std::size_t bytes(std::size_t columns, int /*threads*/) const override { return 8 * columns; }
@@ -93,7 +93,9 @@ TEST(Forecast, OfANewEstimatorComesFromTheContractAlone) {
   EXPECT_EQ(one.bytes, 40U);
   ASSERT_EQ(one.noise.size(), 1U);
   const double mu =
-      test::mu_of(calibrate(*MeanEstimator().plan(budget_of(1)), *Epsilon::of(1), *Delta::of(1e-6))->events[0]);
+      test::mu_of(calibrate(*MeanEstimator().plan({5, 100000, {5, 20}, Adjacency::kReplaceOne}, budget_of(1)),
+                            *Epsilon::of(1), *Delta::of(1e-6))
+                      ->events[0]);
   EXPECT_NEAR(one.noise[0].deviation * 1e5, 2 * 5 / mu, 0.01);  // 2 B / mu
   EXPECT_GT(one.error, 0);
   // The noise of twice as many rows is half as large, and nothing else counts: the truth is the same rows' own mean.
@@ -109,7 +111,7 @@ class DrownedEstimator final : public Estimator {
   std::string purpose() const override { return "none"; }
   nlohmann::json options() const override { return nlohmann::json::object(); }
   Status check(const RowsShape& /*shape*/, const Budget& /*budget*/) const override { return {}; }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
     return PrivacyPlan(budget.adjacency, {{"mean sums", GaussianEvent{1}}});
   }
   std::size_t bytes(std::size_t /*columns*/, int /*threads*/) const override { return 0; }

@@ -32,7 +32,7 @@ TEST_P(EveryPrintedPca, MetersItsPlanUnderBothAdjacencies) {
   const auto printed = papers::estimator(program_of(GetParam()));
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const Budget budget = budget_of(1, adjacency);
-    auto oracle = test::oracle_over(rows, 1.6, *printed->plan(budget), 1);
+    auto oracle = test::oracle_over(rows, 1.6, *printed->plan({4, {}, {1, 20}, budget.adjacency}, budget), 1);
     EXPECT_TRUE(printed->fit(oracle, budget).ok());
     EXPECT_TRUE(oracle.complete());
   }
@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryPrintedPca,
 TEST(Printed, IsCertifiedOrNot) {
   const auto cost = [&](PcaMethod method, Adjacency adjacency, double epsilon) {
     const auto printed = papers::estimator(PcaProgram{method, {.components = 1, .sparsity = {}}, {.rounds = 6}});
-    return *epsilon_of(printed->plan(budget_of(epsilon, adjacency))->events, *Delta::of(1e-6));
+    return *epsilon_of(printed->plan({4, {}, {1, 20}, adjacency}, budget_of(epsilon, adjacency))->events,
+                       *Delta::of(1e-6));
   };
   EXPECT_LT(cost(PcaMethod::kSparsePower, Adjacency::kReplaceOne, 1), 0.5);
   EXPECT_LT(cost(PcaMethod::kAdaptivePower, Adjacency::kAddRemoveOne, 1), 1);
@@ -87,7 +88,7 @@ TEST(Printed, RefusesWhatThePaperDoesNotDo) {
   };
   EXPECT_THAT(refusal(papers::estimator(program_of(PcaMethod::kSpiked))), HasSubstr("`guarantee` model"));
   PcaProgram centred = program_of(PcaMethod::kGram);
-  centred.options.preparation.private_mean = true;
+  centred.options.preparation.mean = MeanBy::kOnce;
   EXPECT_THAT(refusal(papers::estimator(centred)), HasSubstr("`center`"));
   GepOptions gep{.components = 1};
   EXPECT_THAT(refusal(papers::estimator(CcaOptions{gep, 2})), HasSubstr("`noise` each-step"));

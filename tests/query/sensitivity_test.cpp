@@ -78,6 +78,7 @@ UInt128 distance(const Query& query, const Row* one, const Row* two, std::size_t
 }
 
 constexpr int kClasses = 4;
+constexpr int kL = 1 << 20;
 
 // Random rows, and the ones that hurt: zero, maximal, aligned with a direction or against it, sparse, nearly equal.
 Row hostile_row(std::mt19937_64& random, std::size_t d, int bits, const Matrix& X, const Row* other) {
@@ -164,6 +165,63 @@ TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
 
 INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 9));
 
+// Rows about a released centre, moved and bounded twice as a refined mean does: the sensitivities of their new radius
+// hold, whatever the centre (src/estimators/preparation.proof.md).
+struct Recentred {
+  SumQuery query;
+  std::vector<std::pair<Vector, double>> moves;  ///< centre and radius
+};
+PrivateSum sum_of(const Recentred& asked, BoundedRows rows) {
+  for (const auto& [mean, radius] : asked.moves) EXPECT_TRUE(rows.recenter(mean, *RowBound::of(radius)).ok());
+  return sum_of(asked.query, rows);
+}
+
+TEST(RecentredSensitivity, IsThatOfTheNewRadiusWhateverTheCentre) {
+  std::mt19937_64 random(55);
+  std::normal_distribution<double> normal;
+  const auto some = [&](double least, double most) {
+    return std::exp(std::uniform_real_distribution<>(std::log(least), std::log(most))(random));
+  };
+  for (int trial = 0; trial < 4000; ++trial) {
+    const int bits = std::uniform_int_distribution<>(4, 20)(random);
+    const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 12)(random);
+    const Matrix X = random_directions(random, d, 1);
+    const double L = std::ldexp(1.0, bits);
+    const Row one = hostile_row(random, d, bits, X, nullptr);
+    const Row two = hostile_row(random, d, bits, X, &one);
+    Recentred asked{random_query(random, trial % 2 == 0 ? 4 : 0, X, bits), {}};
+    for (int moves = 1 + trial % 3; moves > 0; --moves) {
+      // random, along a direction, and as far as one of the two neighbours
+      const double length = some(L / 100, 4 * L);
+      Vector mean = Vector::NullaryExpr(static_cast<Eigen::Index>(d), [&] { return normal(random); });
+      if (random() % 3 == 0) mean = X.col(0);
+      mean *= length / std::max(mean.norm(), 1e-9);
+      if (random() % 3 == 0)
+        for (std::size_t j = 0; j < d; ++j) mean[static_cast<Eigen::Index>(j)] = one.u[j];
+      asked.moves.emplace_back(std::move(mean), some(L / 64, 4 * L));
+    }
+    const Lattice last{asked.moves.back().second, bits};
+    ASSERT_TRUE(within(distance(asked, &one, &two, d, bits), sensitivity(asked.query, last, Adjacency::kReplaceOne)))
+        << "replace-one, trial " << trial;
+    ASSERT_TRUE(
+        within(distance(asked, &one, nullptr, d, bits), sensitivity(asked.query, last, Adjacency::kAddRemoveOne)))
+        << "add-remove-one, trial " << trial;
+    // and the noise is that of the new radius, in the features' units
+    const PrivateSum laid = empty_sum(asked.query, d, last, Adjacency::kReplaceOne);
+    const double power = trial % 2 == 0 ? 1 : 2;
+    EXPECT_NEAR(laid.moved.value() * laid.unit, (power > 1 ? std::sqrt(2.0) : 2.0) * std::pow(last.radius, power),
+                1e-9 * std::pow(last.radius, power));
+  }
+}
+
+TEST(RecentredSensitivity, IsReachedByRowsOnBothSidesOfTheCentre) {
+  const Row x{{kL, 0, 0}, 0};
+  const Row y{{-kL, 0, 0}, 0};
+  const Recentred asked{ClassSums{1}, {{Vector::Unit(3, 0) * 1000.0, kL / 4.0}}};
+  const double moved = std::sqrt(static_cast<double>(distance(asked, &x, &y, 3, 20)));
+  EXPECT_GE(moved, 0.95 * sensitivity(asked.query, {kL / 4.0, 20}, Adjacency::kReplaceOne).value());
+}
+
 TEST(FilteredSensitivity, IsNeverExceeded) {
   std::mt19937_64 random(77);
   for (int trial = 0; trial < 8000; ++trial) {
@@ -189,7 +247,6 @@ TEST(FilteredSensitivity, IsNeverExceeded) {
 }
 
 TEST(FilteredSensitivity, IsReachedWithinFivePercentBySomeNeighbours) {
-  constexpr int kL = 1 << 20;
   const double L2 = static_cast<double>(kL) * kL;
   const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));
   const Directions e12 = *Directions::quantise(Matrix::Identity(3, 2));
@@ -221,8 +278,6 @@ struct TightCase {
   Row one;
   std::optional<Row> two;
 };
-
-constexpr int kL = 1 << 20;
 
 std::vector<TightCase> tight_cases() {
   const Directions e1 = *Directions::quantise(Matrix::Identity(3, 1));

@@ -178,7 +178,7 @@ RowOptions any_options(Schema& schema, std::vector<std::string>& free_names) {
     }
   }
   if (*rc::gen::arbitrary<bool>()) options.row_bound = any_bound();
-  options.center = *rc::gen::element(Center::kNone, Center::kRange, Center::kPrivate);
+  options.center = *rc::gen::element(Center::kNone, Center::kRange, Center::kPrivate, Center::kMean);
   options.missing = *rc::gen::element(MissingPolicy::kError, MissingPolicy::kZeroRow);
   switch (*rc::gen::inRange(0, 3)) {
     case 1:

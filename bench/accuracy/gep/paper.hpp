@@ -191,7 +191,7 @@ class Experiment {
 
   Vector ours(GepNoise noise, Epsilon epsilon, Delta delta, std::uint64_t key) const {
     GepOptions gep{.components = 1, .noise = noise, .sparsity = case_.sparsity};
-    gep.preparation = {.private_mean = case_.problem != Problem::kFda};
+    gep.preparation = {.mean = case_.problem != Problem::kFda ? MeanBy::kOnce : MeanBy::kNone};
     if (case_.problem == Problem::kPca) {
       const PcaOptions options{.components = 1, .preparation = gep.preparation, .sparsity = case_.sparsity};
       // with B = I and eta = 1 the flow is the power method

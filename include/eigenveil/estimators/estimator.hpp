@@ -43,8 +43,9 @@ class Estimator {
   /// Refuses options that do not go together, or do not fit rows of that shape or such a budget. Nothing is charged
   /// yet.
   virtual Status check(const RowsShape& shape, const Budget& budget) const = 0;
-  /// Every answer that `fit` will ask for, with relative weights for `calibrate`.
-  virtual Result<PrivacyPlan> plan(const Budget& budget) const = 0;
+  /// Every answer that `fit` will ask for, with relative weights for `calibrate`. It may follow what is public about
+  /// the rows: their number where `shape` has it, their columns and their bound.
+  virtual Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const = 0;
   /// The plan has absolute noise instead, whatever it costs: only what is in papers/ says so.
   virtual bool noise_settled() const { return false; }
   /// Bytes of its own sums besides the rows.

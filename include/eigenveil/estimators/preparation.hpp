@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/privacy/budget.hpp"
 #include "eigenveil/privacy/event.hpp"
 #include "eigenveil/query/oracle.hpp"
 
@@ -9,19 +10,36 @@ namespace eigenveil {
 /// What several estimators call their second moments.
 inline constexpr const char* kCovarianceLabel = "covariance";
 
+/// How the mean of the rows is found and paid for: preparation.proof.md.
+enum class MeanBy {
+  kNone,     ///< zero is the centre
+  kOnce,     ///< one sum, with 5% of the budget
+  kRefined,  ///< a rough sum of whole rows, then one of rows that were shortened about it; shares follow public facts
+};
+
+/// Shares of the total mu^2 of a refined mean.
+struct MeanShares {
+  double rough = 0.02;
+  double refined = 0.1;  ///< 0: one sum does it all
+};
+
 /// What an estimator may need to learn about the rows before its own work, and pays for.
 struct PreparationOptions {
-  bool private_mean = false;      ///< release the mean, subtract it and bound the rows again
+  MeanBy mean = MeanBy::kNone;    ///< release the mean, subtract it and bound the rows again
   std::optional<RowBound> bound;  ///< of the rows after the mean is subtracted; default: the bound before
   bool private_bound = false;     ///< then shorten the longest rows to a bound that is found privately
   double bound_quantile = 0.98;   ///< share of the rows that keep their length
+  MeanShares shares = {};         ///< of a refined mean; `with_shares` fits them to the rows
 };
 
 struct Preparation {
   double rows;                ///< public, or a released noisy count: at least 1
-  Vector mean;                ///< zero unless private_mean
-  double mean_deviation = 0;  ///< of the noise of an entry of it
+  Vector mean;                ///< zero unless one was released
+  double mean_deviation = 0;  ///< tau: of the noise of an entry of it
 };
+
+/// The shares of a refined mean that suit rows of that shape: by their number where it is public.
+PreparationOptions with_shares(PreparationOptions options, const RowsShape& shape, const Budget& budget);
 
 /// The events of the preparation, with weights relative to `remaining_weight`, the root of the sum of squares of the
 /// weights of the estimator's own Gaussian events.
@@ -30,5 +48,10 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 
 /// Asks the events of `plan_preparation`: the first ones of the oracle's plan.
 Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options);
+
+/// The largest eigenvalue that noise alone typically gives to averages of d columns: a symmetric noise matrix with
+/// entries of deviation sigma (Wigner: 2 sigma sqrt(d)) and r r^T - tau^2 I, r the error of the mean (Baik, Ben Arous,
+/// Peche: theta + sigma^2 d / theta where theta = tau^2 d stands out).
+double noise_edge(double sigma, double tau, double d);
 
 }  // namespace eigenveil

@@ -52,7 +52,7 @@ struct ColumnRange {
   bool private_row_bound = false;                           /**< find a lower one with a share of the budget */  \
   std::vector<::eigenveil::ColumnRange> ranges = {};        /**< public bounds of columns */                     \
   std::optional<std::string> schema = {};                   /**< or a TOML file of them; see `read_schema` */    \
-  ::eigenveil::Center center = ::eigenveil::Center::kRange; /**< what becomes zero */                            \
+  ::eigenveil::Center center = ::eigenveil::Center::kUsual; /**< what becomes zero */                            \
   ::eigenveil::MissingPolicy missing = ::eigenveil::MissingPolicy::kError;                                       \
   std::vector<std::string> columns = {}; /**< names, positions or ranges "1-50"; default: all */                 \
   ::eigenveil::HeaderRule header = ::eigenveil::HeaderRule::kUnstated; /**< of a CSV file */                     \

@@ -22,7 +22,7 @@ struct RowOptions {
   std::vector<std::string> ranges;    ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
   bool private_row_bound = false;     ///< shorten rows to a bound found privately, below row_bound or the ranges'
-  Center center = Center::kRange;
+  Center center = Center::kUsual;
   MissingPolicy missing = MissingPolicy::kError;
   SourceOptions source;                          ///< columns, header, delimiter, member
   std::optional<ClassColumn> class_column = {};  ///< for fits that sort rows into classes

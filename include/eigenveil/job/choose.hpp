@@ -13,8 +13,10 @@ struct PublicGuess {
   double signal_share = 1;                   ///< share of the rows that carry the top components
 };
 
-/// Rows that the guess describes, and what of them is asked for.
-GuessedRows guessed_rows(const PublicGuess& guess, std::size_t components, std::optional<std::size_t> sparsity);
+/// Rows that the guess describes, and what of them is asked for. `bound`: that they have once they are about their
+/// mean.
+GuessedRows guessed_rows(const PublicGuess& guess, std::size_t components, std::optional<std::size_t> sparsity,
+                         std::optional<RowBound> bound);
 
 /// Refuses what a forecast would need and has not got, before a row is read. `open`: there will be one.
 Status check_guess(const PublicGuess& guess, const Budget& budget, bool open, std::size_t columns);

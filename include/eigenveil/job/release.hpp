@@ -67,4 +67,11 @@ Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened);
 /// What has to be learnt and paid for before an estimator's own work, as the row options say.
 PreparationOptions preparation_of(const RowOptions& rows);
 
+/// Of that, what a forecast counts too: its rows are made up and have their bound already.
+PreparationOptions forecast_preparation(const PreparationOptions& preparation);
+
+/// Settles `Center::kUsual`: about the mean, or about the middle of the ranges. A paper's noise has no budget for a
+/// mean.
+void settle_center(FitJob& job, bool about_mean);
+
 }  // namespace eigenveil

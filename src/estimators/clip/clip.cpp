@@ -39,7 +39,7 @@ bool trains(const ClipOptions& options) {
 bool has_classes(const ClipOptions& options) { return options.captions.rows() > 0; }
 
 PreparationOptions preparation(const ClipOptions& options) {
-  PreparationOptions prepared{.private_mean = true};
+  PreparationOptions prepared{.mean = MeanBy::kOnce};
   if (has_classes(options)) prepared.bound = *RowBound::of(kCentredLength);
   return prepared;
 }

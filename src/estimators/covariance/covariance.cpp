@@ -38,17 +38,14 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle) {
     return CovarianceFit{std::move(spiked.pca), *spiked.noise_variance, spiked.assumed};
   }
   auto released = EIGENVEIL_TRY(release_covariance(oracle, program.preparation));
-  const std::size_t d = oracle.shape().columns;
-  auto pairs = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(released.covariance, oracle.shape().columns));
   fix_signs(pairs.vectors);
   // The nearest positive semidefinite matrix: negative eigenvalues become zero.
-  PcaResult pca{pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows,
-                2 * released.noise * std::sqrt(static_cast<double>(d))};
-  return CovarianceFit{
-      std::move(pca),
-      0,
-      {},
-      NoisyCovariance{std::move(released.covariance), released.noise, released.prepared.mean_deviation}};
+  const double tau = released.prepared.mean_deviation;
+  PcaResult pca{
+      pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows, released.edge(), tau};
+  released.covariance.diagonal().array() += tau * tau;  // as it was released
+  return CovarianceFit{std::move(pca), 0, {}, NoisyCovariance{std::move(released.covariance), released.noise, tau}};
 }
 
 namespace {
@@ -70,8 +67,8 @@ class CovarianceEstimator final : public Estimator {
   Status check(const RowsShape& shape, const Budget& budget) const override {
     return eigenveil::check(program_, shape.columns, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
-    return draft(pca_program(program_), budget.adjacency);
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    return draft(pca_program(program_), shape, budget);
   }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(pca_program(program_), columns, threads);

@@ -23,14 +23,25 @@ Views views_of(const RowsShape& shape, const CcaOptions& options) {
   return {static_cast<Eigen::Index>(options.x_columns), static_cast<Eigen::Index>(shape.columns - options.x_columns)};
 }
 
-NoisyMatrices matrices_of(const Matrix& S, const Views& d, double sigma) {
-  NoisyMatrices matrices{
-      S,     S,  sigma, sigma, sigma * (std::sqrt(static_cast<double>(d.x)) + std::sqrt(static_cast<double>(d.y))),
-      false, d.x};
+// The largest singular value that noise alone typically gives to the covariances between views: that of a noise matrix,
+// and of r_x r_y^T, r the error of the mean, where theta = tau^2 sqrt(d_x d_y) stands out of it (Benaych-Georges and
+// Nadakuditi 2012).
+double cross_edge(const Views& d, double sigma, double tau) {
+  const auto x = static_cast<double>(d.x);
+  const auto y = static_cast<double>(d.y);
+  const double edge = sigma * (std::sqrt(x) + std::sqrt(y));
+  const double theta = tau * tau * (std::sqrt(x) + 1.2) * (std::sqrt(y) + 1.2);
+  if (!(theta > sigma * std::pow(x * y, 0.25))) return edge;
+  return std::max(edge, std::sqrt((sigma * sigma * x + theta * theta) * (sigma * sigma * y + theta * theta)) / theta);
+}
+
+NoisyMatrices matrices_of(const Matrix& S, const Views& d, double sigma, double tau) {
+  NoisyMatrices matrices{S, S, sigma, sigma, cross_edge(d, sigma, tau), false, d.x};
   matrices.A.topLeftCorner(d.x, d.x).setZero();
   matrices.A.bottomRightCorner(d.y, d.y).setZero();
   matrices.B.topRightCorner(d.x, d.y).setZero();
   matrices.B.bottomLeftCorner(d.y, d.x).setZero();
+  matrices.B.diagonal().array() -= tau * tau;
   return matrices;
 }
 
@@ -43,6 +54,7 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
                    prepared.rows,
                    solved.ridge,
                    solved.noise_edge,
+                   prepared.mean_deviation,
                    solved.notes};
   for (Eigen::Index j = 0; j < result.x_weights.cols(); ++j) {
     Eigen::Index largest = 0;
@@ -58,7 +70,8 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
 
 Result<GepResult> solve_once(Oracle& oracle, const Preparation& prepared, const Views& d, const GepOptions& options) {
   const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
-  return solve_matrices(matrices_of(gram.value() / prepared.rows, d, gram.deviation() / prepared.rows), options);
+  const double n = prepared.rows;
+  return solve_matrices(matrices_of(gram.value() / n, d, gram.deviation() / n, prepared.mean_deviation), options);
 }
 
 // X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
@@ -100,7 +113,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
     products.AV.bottomRows(d.y) = P.bottomLeftCorner(d.y, k) * parts.Rx;
     products.BV.topRows(d.x) = P.topLeftCorner(d.x, k) * parts.Rx;
     products.BV.bottomRows(d.y) = P.bottomRightCorner(d.y, k) * parts.Ry;
-    products.BV += ridge * V;
+    products.BV += (ridge - prepared.mean_deviation * prepared.mean_deviation) * V;
     return products;
   };
   FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
@@ -164,7 +177,11 @@ class CcaEstimator final : public Estimator {
   Status check(const RowsShape& shape, const Budget& /*budget*/) const override {
     return eigenveil::check(shape, options_);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_cca(budget.adjacency, options_); }
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    CcaOptions options = options_;
+    options.gep.preparation = with_shares(options.gep.preparation, shape, budget);
+    return plan_cca(budget.adjacency, options);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, 2 * options_.gep.components, threads);
   }
@@ -176,6 +193,7 @@ class CcaEstimator final : public Estimator {
              {"mean", found.mean, true}},
             found.rows};
     fit.facts["x_features"] = options_.x_columns;
+    if (found.mean_deviation > 0) fit.facts["mean_deviation"] = found.mean_deviation;
     add_solution(fit, found.ridge, found.noise_edge, found.correlations, found.notes);
     return fit;
   }

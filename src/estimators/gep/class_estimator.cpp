@@ -44,7 +44,11 @@ class ClassEstimator final : public Estimator {
   Status check(const RowsShape& shape, const Budget& /*budget*/) const override {
     return eigenveil::check(shape, options_);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_classes(budget.adjacency, options_); }
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    ClassOptions options = options_;
+    options.gep.preparation = with_shares(options.gep.preparation, shape, budget);
+    return plan_classes(budget.adjacency, options);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, std::max(options_.classes, options_.gep.components), threads);
   }

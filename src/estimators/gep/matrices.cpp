@@ -94,7 +94,9 @@ class GepEstimator final : public Estimator {
       return usage_error("given matrices are averages or sums whose number of rows is public: use replace-one");
     return eigenveil::check(options_, shape.columns);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return plan_matrices(budget.adjacency, options_); }
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
+    return plan_matrices(budget.adjacency, options_);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_, columns, options_.components, threads);
   }

@@ -45,7 +45,9 @@ class PcaEstimator final : public Estimator {
   Status check(const RowsShape& shape, const Budget& budget) const override {
     return eigenveil::check(program_, shape.columns, budget);
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override { return draft(program_, budget.adjacency); }
+  Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
+    return draft(program_, shape, budget);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
 
@@ -87,6 +89,7 @@ std::string guarantee_words(const PcaProgram& program) {
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
                const std::optional<AssumedSensitivity>& assumed, const Budget& budget) {
   fit.facts["noise_edge"] = pca.noise_edge;
+  if (pca.mean_deviation > 0) fit.facts["mean_deviation"] = pca.mean_deviation;
   if (method == PcaMethod::kSpiked && noise_variance) {
     // The paper's rates for the error of a spiked covariance, from what was released.
     const auto r = static_cast<double>(pca.components.cols());

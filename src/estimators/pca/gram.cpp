@@ -30,21 +30,26 @@ Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationO
   auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation));
   const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
   const double noise = gram.deviation() / prepared.rows;
-  return ReleasedCovariance{gram.value() / prepared.rows, std::move(prepared), noise};
+  // S~ = G / n - tau^2 I: the error r of the mean adds r r^T, tau^2 I on average.
+  Matrix covariance = gram.value() / prepared.rows;
+  covariance.diagonal().array() -= prepared.mean_deviation * prepared.mean_deviation;
+  return ReleasedCovariance{std::move(covariance), std::move(prepared), noise};
+}
+
+double ReleasedCovariance::edge() const {
+  return noise_edge(noise, prepared.mean_deviation, static_cast<double>(covariance.cols()));
 }
 
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
-  const RowsShape shape = oracle.shape();
-  EIGENVEIL_TRY(check(shape, options));
+  EIGENVEIL_TRY(check(oracle.shape(), options));
   const auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
   auto pairs = top_eigenpairs(released.covariance, options.components);
   if (!pairs) return pairs.error();
   if (options.sparsity) pairs = sparse_eigenpairs(released.covariance, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
-  // A symmetric noise matrix with entries of deviation sigma has its spectrum within 2 sigma sqrt(d) (Wigner).
-  return PcaResult{pairs->vectors, pairs->values, released.prepared.mean, released.prepared.rows,
-                   2 * released.noise * std::sqrt(static_cast<double>(shape.columns))};
+  return PcaResult{pairs->vectors,         pairs->values,   released.prepared.mean,
+                   released.prepared.rows, released.edge(), released.prepared.mean_deviation};
 }
 
 }  // namespace eigenveil

@@ -64,6 +64,11 @@ PrivacyPlan draft(const PcaProgram& program, Adjacency adjacency) {
   return plan_gram(adjacency, program.options);
 }
 
+PrivacyPlan draft(PcaProgram program, const RowsShape& shape, const Budget& budget) {
+  program.options.preparation = with_shares(program.options.preparation, shape, budget);
+  return draft(program, budget.adjacency);
+}
+
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget) {
   return calibrate(draft(program, budget.adjacency), budget.epsilon, budget.delta, budget.accounting);
 }

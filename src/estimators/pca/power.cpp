@@ -96,7 +96,8 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
     const auto answer = EIGENVEIL_TRY(filtered ? ask_filtered(oracle, round, X, prepared.rows, power)
                                                : oracle.ask(power_product_label(round), Apply{X}));
     sigma = answer.deviation();
-    product = answer.value() / prepared.rows;
+    // Y = (G / n - tau^2 I) X: the error r of the mean adds r r^T to G / n, tau^2 I on average.
+    product = answer.value() / prepared.rows - prepared.mean_deviation * prepared.mean_deviation * Q;
     // Q <- qr(truncate(qr(G Q)))
     Q = orthonormal(product);
     if (options.sparsity) Q = truncate_rows(Q, kept_rows(shape.columns, *options.sparsity, round, power));
@@ -106,9 +107,13 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const Eigen::JacobiSVD<Matrix> svd(Q.transpose() * product, Eigen::ComputeThinU | Eigen::ComputeThinV);
   Matrix components = Q * svd.matrixU();
   fix_signs(components);
-  const double spread = std::sqrt(static_cast<double>(options.sparsity.value_or(shape.columns)));
-  return PcaResult{components, svd.singularValues(), prepared.mean, prepared.rows,
-                   sigma / prepared.rows * (spread + std::sqrt(static_cast<double>(options.components)))};
+  const auto d = static_cast<double>(options.sparsity.value_or(shape.columns));
+  const double edge = sigma / prepared.rows * (std::sqrt(d) + std::sqrt(static_cast<double>(options.components)));
+  // The error of the mean is a direction of its own, of eigenvalue about tau^2 d.
+  const double tau = prepared.mean_deviation;
+  const double error = tau * tau * std::pow(std::sqrt(d) + 1.2, 2);
+  return PcaResult{components,    svd.singularValues(),  prepared.mean,
+                   prepared.rows, std::max(edge, error), prepared.mean_deviation};
 }
 
 }  // namespace eigenveil

@@ -65,10 +65,10 @@ Result<PcaResult> find_subspace(Oracle& oracle, const PreparationOptions& prepar
   const std::size_t d = oracle.shape().columns;
   const auto all = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
   const std::size_t r =
-      std::clamp<std::size_t>(rank_above_noise(all.values, released.noise, released.prepared.rows), 1, d - 1);
+      std::clamp<std::size_t>(rank_above_noise(all.values, released.edge(), released.prepared.rows), 1, d - 1);
   const auto top = static_cast<Eigen::Index>(r);
-  return PcaResult{all.vectors.leftCols(top), all.values.head(top), released.prepared.mean, released.prepared.rows,
-                   2 * released.noise * std::sqrt(static_cast<double>(d))};
+  return PcaResult{all.vectors.leftCols(top), all.values.head(top), released.prepared.mean,
+                   released.prepared.rows,    released.edge(),      released.prepared.mean_deviation};
 }
 
 // sum t t^T / n over t = U^T u, shortened to a radius that few rows exceed
@@ -101,11 +101,14 @@ Result<SpikedResult> fit_strict(Oracle& oracle, const PreparationOptions& prepar
   auto subspace = EIGENVEIL_TRY(find_subspace(oracle, preparation, options));
   const auto U = EIGENVEIL_TRY(Directions::quantise(subspace.components));
   const double rows = subspace.rows;
-  const auto block = EIGENVEIL_TRY(projected_block(oracle, U, rows));
+  // The mean's error adds tau^2 I to averages of u u^T, and so to the block and the trace.
+  const double shift = subspace.mean_deviation * subspace.mean_deviation;
+  Matrix block = EIGENVEIL_TRY(projected_block(oracle, U, rows));
+  block.diagonal().array() -= shift;
   std::optional<double> trace;
   if (!options.noise_variance) {
     const auto squares = EIGENVEIL_TRY(oracle.ask(kTraceLabel, SquaredNorms{}));
-    trace = squares.value()(0, 0) / rows;
+    trace = squares.value()(0, 0) / rows - shift * static_cast<double>(oracle.shape().columns);
   }
   return assemble(std::move(subspace), block, options.noise_variance, trace);
 }
@@ -158,15 +161,15 @@ Result<SpikedResult> fit_model(Oracle& oracle, const PreparationOptions& prepara
   const auto block = EIGENVEIL_TRY(oracle.ask_model(kBlockLabel, SpikedBlock(U, moved)));
   // What the noise alone adds to an eigenvalue of the r x r block
   const double edge = 2 * block.deviation() / n * std::sqrt(static_cast<double>(r));
-  auto result =
-      assemble({top.vectors, top.values, prepared.mean, n, edge}, block.value() / n, model.noise_variance, {});
+  auto result = assemble({top.vectors, top.values, prepared.mean, n, edge, prepared.mean_deviation}, block.value() / n,
+                         model.noise_variance, {});
   if (result) result->assumed = assumed;
   return result;
 }
 
 }  // namespace
 
-std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double rows) {
+std::size_t rank_above_noise(const Vector& eigenvalues, double noise_edge, double rows) {
   const auto d = static_cast<double>(eigenvalues.size());
   // Bulk of a sample covariance sigma^2 I (Marchenko, Pastur) plus that of the noise matrix (Wigner), and 5% more.
   std::size_t rank = 0;
@@ -174,7 +177,7 @@ std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double row
     const auto top = static_cast<Eigen::Index>(rank);
     const double left = d - static_cast<double>(rank);
     const double sigma2 = std::max(0.0, eigenvalues.tail(eigenvalues.size() - top).sum() / std::max(1.0, left));
-    const double edge = sigma2 * std::pow(1 + std::sqrt(d / rows), 2) + 2 * noise * std::sqrt(d);
+    const double edge = sigma2 * std::pow(1 + std::sqrt(d / rows), 2) + noise_edge;
     const auto above = static_cast<std::size_t>((eigenvalues.array() > 1.05 * edge).count());
     if (above <= rank) break;  // sigma^2 falls as spikes are taken out, so the rank only grows
     rank = above;

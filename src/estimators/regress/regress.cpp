@@ -222,7 +222,7 @@ class RegressEstimator final : public Estimator {
     if (options_.ridge && !(*options_.ridge >= 0)) return usage_error("`ridge` must be auto or at least 0");
     return {};
   }
-  Result<PrivacyPlan> plan(const Budget& budget) const override {
+  Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
     PrivacyPlan plan(budget.adjacency, {});
     plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
     return plan;

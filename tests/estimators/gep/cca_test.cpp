@@ -131,7 +131,7 @@ TEST(Cca, PrivateMeanAndPrivateCountWork) {
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne})
     for (const GepNoise noise : {GepNoise::kOnce, GepNoise::kEachStep}) {
       CcaOptions options = options_for(1, 4, noise);
-      options.gep.preparation = {.private_mean = true, .bound = *RowBound::of(3)};
+      options.gep.preparation = {.mean = MeanBy::kOnce, .bound = *RowBound::of(3)};
       const auto plan = calibrate(plan_cca(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
       ASSERT_TRUE(plan.ok());
       auto oracle = oracle_over(views.rows, 8, *plan, 3);

@@ -91,7 +91,7 @@ TEST(GramPca, PrivateMeanIsSubtracted) {
   shift[4] = 2;
   rows.rowwise() += shift.transpose();
   PcaOptions options{.components = 1};
-  options.preparation = {.private_mean = true, .bound = *RowBound::of(1.5)};
+  options.preparation = {.mean = MeanBy::kOnce, .bound = *RowBound::of(1.5)};
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const auto plan = calibrate(plan_gram(adjacency, options), *Epsilon::of(1), *Delta::of(1e-6));
     ASSERT_TRUE(plan.ok());
@@ -131,7 +131,7 @@ TEST(GramPca, PrivateBoundShortensTheLongestRows) {
 
 TEST(GramPca, PlanAsksForWhatTheBudgetAllowsAndNoMore) {
   PcaOptions options{.components = 2};
-  options.preparation.private_mean = true;
+  options.preparation.mean = MeanBy::kOnce;
   const auto plan = calibrate(plan_gram(Adjacency::kAddRemoveOne, options), *Epsilon::of(0.5), *Delta::of(1e-7));
   ASSERT_TRUE(plan.ok());
   const auto epsilon = epsilon_of(plan->events, *Delta::of(1e-7));

@@ -58,7 +58,7 @@ TEST_P(PowerFamily, MetersItsPlanUnderBothAdjacencies) {
   Matrix basis;
   const RowMajorMatrix rows = graded_rows(random, 2000, 8, basis);
   PcaOptions options{.components = 2};
-  options.preparation.private_mean = true;
+  options.preparation.mean = MeanBy::kOnce;
   const PowerOptions power{.rounds = 3, .filter = GetParam().filter};
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const auto plan = calibrate(plan_power(adjacency, options, power), *Epsilon::of(2), *Delta::of(1e-6));

@@ -99,7 +99,7 @@ TEST(SpikedRank, CountsTheSpikesAboveTheNoise) {
     ASSERT_TRUE(fit.ok()) << fit.error().message;
     EXPECT_EQ(fit->pca.components.cols(), static_cast<Eigen::Index>(spikes));
   }
-  EXPECT_EQ(rank_above_noise(Vector::Constant(40, 1.0), 0.1, 10000), 0U) << "no spike at all";
+  EXPECT_EQ(rank_above_noise(Vector::Constant(40, 1.0), 1.2, 10000), 0U) << "no spike at all";
 }
 
 TEST(SpikedOptions, RefusesWhatCannotBe) {

@@ -63,7 +63,7 @@ Budget with(Adjacency adjacency) {
 Fit fit(const RegressOptions& options, const RowMajorMatrix& rows, double radius, const Budget& budget, bool noisy,
         std::uint64_t seed = 1) {
   const auto regress = estimator(options);
-  const PrivacyPlan shape = *regress->plan(budget);
+  const PrivacyPlan shape = *regress->plan({4, {}, {1, 20}, budget.adjacency}, budget);
   const PrivacyPlan plan = noisy ? *calibrate(shape, budget.epsilon, budget.delta) : test::without_noise(shape);
   LocalOracle oracle = test::oracle_over(rows, radius, plan, seed);
   auto found = regress->fit(oracle, budget);
@@ -148,7 +148,8 @@ TEST(Regress, StatesTheNoiseOfItsPlan) {
   const RegressOptions options = options_for_table();
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const Budget budget = with(adjacency);
-    const auto plan = *calibrate(*estimator(options)->plan(budget), budget.epsilon, budget.delta);
+    const auto plan =
+        *calibrate(*estimator(options)->plan({4, {}, {1, 20}, budget.adjacency}, budget), budget.epsilon, budget.delta);
     ASSERT_EQ(plan.events.size(), 1U) << "one answer, whatever the neighbours";
     const double mu = test::mu_of(plan.events[0]).value();
     // One row moves the Gram by sqrt 2 B^2 (replaced) or B^2 (added), and an entry off the diagonal counts twice.

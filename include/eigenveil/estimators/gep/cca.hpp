@@ -22,6 +22,7 @@ struct CcaResult {
   double rows;
   double ridge;
   double noise_edge;
+  double mean_deviation;  ///< tau: of the noise of an entry of the mean; 0: none was released
   std::vector<std::string> notes;
 };
 

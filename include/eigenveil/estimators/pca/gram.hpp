@@ -11,11 +11,14 @@ namespace eigenveil {
 /// Every answer `fit_gram` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options);
 
-/// The noisy second moment about the mean, and what was learnt on the way.
+/// The noisy second moment about the mean, less what the error of the mean adds to it on average, and what was learnt
+/// on the way.
 struct ReleasedCovariance {
   Matrix covariance;  ///< d x d
   Preparation prepared;
   double noise;  ///< standard deviation of an entry off the diagonal
+
+  double edge() const;  ///< the largest eigenvalue that noise alone typically gives
 };
 
 /// Asks for everything that `plan_gram` holds.

@@ -31,7 +31,9 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
 
 /// Every answer the program will ask for, with relative weights for `calibrate`.
 PrivacyPlan draft(const PcaProgram& program, Adjacency adjacency);
-/// The same with its noise settled.
+/// The same, where shares of a mean follow what is public about the rows.
+PrivacyPlan draft(PcaProgram program, const RowsShape& shape, const Budget& budget);
+/// The first with its noise settled.
 Result<PrivacyPlan> plan(const PcaProgram& program, const Budget& budget);
 
 /// The oracle's plan is what `plan` gave.

@@ -14,10 +14,11 @@ struct PcaOptions {
 /// Principal components of the rows about `mean`, in the features' units.
 struct PcaResult {
   Matrix components;   ///< d x k, orthonormal columns, entry of largest magnitude positive
-  Vector eigenvalues;  ///< of the covariance (second moment when mean is zero), descending
+  Vector eigenvalues;  ///< of the covariance (second moment when mean is zero), less tau^2, descending
   Vector mean;
-  double rows;        ///< public, or the released noisy count
-  double noise_edge;  ///< the largest eigenvalue that the noise alone would typically produce
+  double rows;                ///< public, or the released noisy count
+  double noise_edge;          ///< the largest eigenvalue that the noise alone would typically produce
+  double mean_deviation = 0;  ///< tau: of the noise of an entry of the mean; 0: none was released
 };
 
 /// Refuses more components than columns, and a sparsity that cannot hold the components.

@@ -36,8 +36,8 @@ PrivacyPlan plan_spiked(Adjacency adjacency, const PreparationOptions& preparati
 Result<SpikedResult> fit_spiked(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options);
 
 /// How many eigenvalues of a released covariance (descending) stand out of what noise and sampling alone give: the
-/// noise matrix has entries of deviation `noise`, the covariance comes from `rows` rows.
-std::size_t rank_above_noise(const Vector& eigenvalues, double noise, double rows);
+/// noise has eigenvalues up to `noise_edge`, the covariance comes from `rows` rows.
+std::size_t rank_above_noise(const Vector& eigenvalues, double noise_edge, double rows);
 
 /// The paper's rate (theorem 2 of 002, constant 1) for ||Sigma' - Sigma|| in the spectral norm: what n rows and the
 /// noise of a budget leave unknown of p columns and r spikes. In the Schatten norm q it is r^(1/q) times that.
