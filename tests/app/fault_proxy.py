@@ -14,7 +14,7 @@ import struct
 import threading
 
 CHUNK = 1 << 16
-MOST_HELD = 1024  # chunks a direction; then the sender has to wait
+MOST_HELD = 1024  # chunks per direction; then the sender has to wait
 
 
 class Captured:
