@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "eigenveil/federation/keys.hpp"
 #include "eigenveil/federation/stored.hpp"
 #include "tests/support/study_lab.hpp"
 
@@ -167,6 +168,33 @@ TEST_F(Study, TheFolderThatIsGoneIsLostForEver) {
   EXPECT_EQ(lab.work(0)->state, WorkState::kLost);
   EXPECT_EQ(lab.charges(0), 1U);
 }
+
+// Before anybody is met nothing but the keys tells a folder from another: the charge is for those that it was made
+// with.
+class OtherKeys : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OtherKeys, AreNotThoseOfTheCharge) {
+  const std::string which = GetParam();
+  StudyLab lab(1);
+  lab.forgive();
+  lab.plan("gram", Kind::GRAM);
+  ASSERT_TRUE(lab.open_all().ok());
+  lab.studies[0].reset();
+  ASSERT_TRUE(lab.open(0).ok()) << "its own";
+  lab.studies[0].reset();
+  const KeyFile file(lab.state(0) + "/study.key");
+  StudyKeys keys = **file.load(), others = StudyKeys::draw();
+  if (which == "noise") keys.noise = std::move(others.noise);
+  if (which == "mask") keys.exchange = std::move(others.exchange);
+  if (which == "all")
+    fs::remove_all(lab.configs[0].state);
+  else
+    ASSERT_TRUE(file.save(keys).ok());
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_EQ(lab.charges(0), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Study, OtherKeys, ::testing::Values("noise", "mask", "all"));
 
 // A state folder that cannot be written is found before the charge, and room that comes later finds the same study.
 TEST_F(Study, NothingIsChargedThatCouldNotBeStored) {
