@@ -76,8 +76,11 @@ std::optional<double> number_in(const nlohmann::json& object, const char* key) {
 Result<ReleasedMoments> moments_of(const Model& covariance) {
   const auto refused = [](const char* why) { return usage_error(fmt::format("`from`: {}", why)); };
   const auto& manifest = covariance.manifest;
+  // Of this kind, so that its arrays are there and fit each other: a model of a kind that nobody knows may hold
+  // anything.
+  const bool proper = validate(covariance, "`from`").ok() && manifest["model"] == "covariance";
   const Matrix* S = covariance.array("second_moments");
-  if (S == nullptr || !manifest.contains("second_moments"))
+  if (!proper || S == nullptr || !manifest.contains("second_moments"))
     return refused(
         "the model is no covariance that holds its second moments as they were released. Those of method gram do; a "
         "spiked one is a model and has none");
@@ -158,6 +161,9 @@ Result<Model> regress_from(const Model& covariance, const std::string& target, s
   model.arrays.push_back({"offset", map.offset(), true});
   model.arrays.push_back({"scale", map.scale(), true});
   add_columns(model.manifest, map);
+  if (const auto valid = validate(model, "`from`"); !valid)
+    return bad_input(
+        "`from`: the numbers of this covariance are too large or too small to compute with; make it again");
   return model;
 }
 

@@ -151,6 +151,31 @@ class Regress(AppTest):
         self.refused("row 2", "bad.csv", "--target", "y", *given, code=BAD_INPUT)
         self.assertEqual(self.charged(), [])
 
+    def test_a_crafted_covariance_ends_in_a_sentence(self):
+        self.run_program("covariance", "rows.csv", *self.bounds, "--center", "private", *BUDGET_FLAGS, *self.free, "--out", "c.npz")
+        arrays = dict(np.load(self.path("c.npz")))
+        manifest = json.loads(bytes(arrays.pop("manifest.json")))
+        moments = manifest["second_moments"]
+
+        def refused(without=(), code=USAGE, numbers={}, **changes):
+            with zipfile.ZipFile(self.path("bad.npz"), "w") as archive:
+                for name, array in {**arrays, **numbers}.items():
+                    if name not in without:
+                        with archive.open(f"{name}.npy", "w") as member:
+                            np.lib.format.write_array(member, array)
+                archive.writestr("manifest.json", json.dumps({k: v for k, v in {**manifest, **changes}.items() if k not in without}))
+            done = self.run_program("regress", "--from", "bad.npz", "--target", "y", "--out", "r.npz", expect=code)
+            self.assertIn("--from", done.stderr)
+            self.assertFalse((self.folder / "r.npz").exists())
+
+        # Of a kind that nobody knows nothing is checked: it may lack what a covariance has.
+        for name in ("mean", "offset", "scale", "features", "columns"):
+            refused(without=[name], model="unheard-of")
+        refused(model="pca")
+        refused(model="unheard-of", columns=manifest["columns"][1:2])
+        refused(code=BAD_INPUT, numbers={"second_moments": 1e300 * arrays["second_moments"]})
+        refused(code=BAD_INPUT, second_moments={**moments, "rows": 1e308})
+
     def test_little_data_gets_no_interval(self):
         self.write("few.csv", "\n".join((self.folder / "rows.csv").read_text().split("\n")[:101]) + "\n")
         result = self.run_json("regress", "few.csv", *self.fit[2:], *self.free)
