@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "eigenveil/release/kinds.hpp"
+#include "eigenveil/verdict/standing.hpp"
 #include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
@@ -61,6 +62,56 @@ std::string data_in_words(const json& manifest) {
                      with_commas(manifest["features"].size()));
 }
 
+/// "holds", "plane 4-5"
+std::string standing_text(const Model& model, Eigen::Index i) {
+  const Matrix& standing = *model.array("verdict");
+  const Matrix *first = model.array("verdict_first"), *last = model.array("verdict_last");
+  const auto one = static_cast<Standing>(std::clamp(standing(i, 0), 0.0, 3.0));
+  if (one != Standing::kPlane || first == nullptr || last == nullptr) return std::string(name(one));
+  return fmt::format("plane {:.0f}-{:.0f}", (*first)(i, 0), (*last)(i, 0));
+}
+
+/// Values with the noise taken out, their bands, how far directions are off, and what to think of them.
+void show_judged(const Model& model, const ModelKind& kind) {
+  constexpr Eigen::Index kMost = 30;
+  const auto of_values = [&](const char* what) { return model.array(fmt::format("{}_{}", kind.values, what)); };
+  const Matrix &values = *model.array(std::string(kind.values)), &angle = *model.array("angle");
+  const Matrix *estimate = of_values("estimate"), *low = of_values("low"), *high = of_values("high");
+  const Matrix* share = model.array("variance_share");
+  tell("{:>4}  {:>11}  {:>11}  {:<23}  {:>6}{}  verdict\n", kind.number, kind.value, "noise out", "95% band", "off by",
+       share != nullptr ? "   share" : "");
+  const Eigen::Index shown = std::min(kMost, values.size());
+  for (Eigen::Index i = 0; i < shown; ++i) {
+    tell("{:4d}  {:11.4g}  {:11.4g}  {:<23}  {:5.0f}d", i + 1, values(i, 0), (*estimate)(i, 0),
+         fmt::format("{:.4g} to {:.4g}", (*low)(i, 0), (*high)(i, 0)), angle(i, 0));
+    if (share != nullptr) tell("  {:5.1f}%", 100 * (*share)(i, 0));
+    tell("  {}\n", standing_text(model, i));
+  }
+  if (values.size() > shown) tell("  ... and {} more\n", values.size() - shown);
+  tell("  off by: degrees between a direction and the true one, as expected; 90 says nothing.\n");
+}
+
+bool is_judged(const Model& model, const ModelKind& kind) {
+  for (const char* what : {"estimate", "low", "high"})
+    if (model.array(fmt::format("{}_{}", kind.values, what)) == nullptr) return false;
+  return model.array("verdict") != nullptr && model.array("angle") != nullptr;
+}
+
+/// "Verdict. PC1-3 hold, the rest is noise." and how much of all variation that is.
+void show_sentence(const json& verdicts) {
+  if (!verdicts.is_object() || !verdicts.contains("sentence")) return;
+  tell("Verdict. {}", verdicts["sentence"].get<std::string>());
+  if (const auto found = verdicts.find("explained"); found != verdicts.end()) {
+    if ((*found)["value"].is_number())
+      tell(" Together they have {:.0f}% of the total variance (95% band {:.0f} to {:.0f}%).",
+           100 * (*found)["value"].get<double>(), 100 * (*found)["lower"].get<double>(),
+           100 * (*found)["upper"].get<double>());
+    else
+      tell(" Their share of the total variance is unknown: the noise is too large.");
+  }
+  tell("\n\n");
+}
+
 void show_values(const Matrix& values, const ModelKind& kind) {
   constexpr int kWidth = 40;
   constexpr Eigen::Index kMost = 30;
@@ -101,7 +152,11 @@ void show_figures(const Model& model, const ModelKind& kind) {
   const json& manifest = model.manifest;
   const Matrix* values = model.array(std::string(kind.values));
   if (values == nullptr && kind.estimates.empty()) return;
-  if (values != nullptr) show_values(*values, kind);
+  if (const auto found = manifest.find("verdicts"); found != manifest.end()) show_sentence(*found);
+  if (values != nullptr && is_judged(model, kind))
+    show_judged(model, kind);
+  else if (values != nullptr)
+    show_values(*values, kind);
   for (const Estimates& estimates : kind.estimates) {
     const json& found = manifest[std::string(estimates.key)];
     const bool named = found.is_array() && !kind.subject.empty();

@@ -67,5 +67,6 @@ void spiked(const Setting& setting);
 void real_data(const Setting& setting);
 void two_views(const Setting& setting);
 void regress(const Setting& setting);
+void verdicts(const Setting& setting);
 
 }  // namespace eigenveil::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How accurate the PCA methods, contrastive heads and regression are, beside their papers' own calibration and the
-// rates that their theorems give.
+// How accurate the PCA methods, contrastive heads and regression are, and how right the verdicts, beside their papers'
+// own calibration and the rates that their theorems give.
 //   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N]
 #include <fmt/format.h>
 
@@ -12,8 +12,9 @@
 int main(int argc, char** argv) {
   using namespace eigenveil::bench;
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
-      {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},       {"coherence", coherence},
-      {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}, {"regress", regress}};
+      {"adaptive", adaptive},   {"sparse", sparse},   {"slopes", slopes},
+      {"coherence", coherence}, {"spiked", spiked},   {"real", real_data},
+      {"two_views", two_views}, {"regress", regress}, {"verdicts", verdicts}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -26,10 +27,10 @@ int main(int argc, char** argv) {
   }
   for (const std::string& name : wanted)
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
-      fmt::print(
-          stderr,
-          "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views and regress\n",
-          name);
+      fmt::print(stderr,
+                 "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views, regress "
+                 "and verdicts\n",
+                 name);
       return 2;
     }
   try {

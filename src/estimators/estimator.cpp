@@ -5,13 +5,17 @@
 
 namespace eigenveil {
 
-std::optional<std::string> drowned_warning(const Vector& values, double noise_edge, std::string_view what) {
-  const auto drowned = (values.array() <= noise_edge).count();
-  if (drowned == 0) return std::nullopt;
+std::string drowned_warning(std::size_t drowned, std::size_t of) {
   return fmt::format(
-      "{} of the {} {} no larger than noise alone would give: they say nothing about the data. Ask for fewer "
+      "{} of the {} directions {} no larger than noise alone would give: they say nothing about the data. Ask for fewer "
       "components, or spend more budget.",
-      drowned, values.size(), what);
+      drowned, of, drowned == 1 ? "is" : "are");
+}
+
+void warn_if_drowned(Fit& fit, const Vector& values, double noise_edge) {
+  const auto drowned = static_cast<std::size_t>((values.array() <= noise_edge).count());
+  if (drowned > 0 && !fit.judge)
+    fit.warnings.push_back(drowned_warning(drowned, static_cast<std::size_t>(values.size())));
 }
 
 }  // namespace eigenveil

@@ -10,7 +10,12 @@ Cca::Cca(std::shared_ptr<const Model> model)
     : PublishedDirections(std::move(model)),
       x_weights(array("x_weights")),
       y_weights(array("y_weights")),
-      correlations(array("correlations").reshaped()) {}
+      correlations(array("correlations").reshaped()),
+      correlations_estimate(numbers("correlations_estimate")),
+      correlations_low(numbers("correlations_low")),
+      correlations_high(numbers("correlations_high")),
+      x_weights_deviation(array("x_weights_deviation")),
+      y_weights_deviation(array("y_weights_deviation")) {}
 
 Result<Cca> Cca::load(const std::string& path) { return front::load<Cca>(path, "cca"); }
 

@@ -13,7 +13,11 @@ Fda::Fda(std::shared_ptr<const Model> model)
       eigenvalues(array("eigenvalues").reshaped()),
       class_means(array("class_means")),
       priors(array("priors").reshaped()),
-      classes(this->model().manifest["classes"].get<std::vector<std::string>>()) {}
+      classes(this->model().manifest["classes"].get<std::vector<std::string>>()),
+      eigenvalues_estimate(numbers("eigenvalues_estimate")),
+      eigenvalues_low(numbers("eigenvalues_low")),
+      eigenvalues_high(numbers("eigenvalues_high")),
+      scalings_deviation(array("scalings_deviation")) {}
 
 Result<Fda> Fda::load(const std::string& path) { return front::load<Fda>(path, "fda"); }
 

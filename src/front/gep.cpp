@@ -9,7 +9,11 @@ namespace eigenveil {
 Gep::Gep(std::shared_ptr<const Model> model)
     : PublishedDirections(std::move(model), false),
       vectors(array("vectors")),
-      eigenvalues(array("eigenvalues").reshaped()) {}
+      eigenvalues(array("eigenvalues").reshaped()),
+      eigenvalues_estimate(numbers("eigenvalues_estimate")),
+      eigenvalues_low(numbers("eigenvalues_low")),
+      eigenvalues_high(numbers("eigenvalues_high")),
+      vectors_deviation(array("vectors_deviation")) {}
 
 Result<Gep> Gep::load(const std::string& path) { return front::load<Gep>(path, "gep"); }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "call.hpp"
@@ -70,7 +71,19 @@ Status Published::report(const std::string& path, std::optional<ImageShape> imag
 }
 
 PublishedDirections::PublishedDirections(std::shared_ptr<const Model> model, bool per_row)
-    : Published(std::move(model), per_row), mean(array("mean").reshaped()) {}
+    : Published(std::move(model), per_row), mean(numbers("mean")), angle(numbers("angle")) {
+  const nlohmann::json& said = this->model().manifest;
+  if (const auto found = said.find("verdicts"); found != said.end() && found->contains("sentence"))
+    verdict = (*found)["sentence"].get<std::string>();
+  if (const auto found = said.find("noise_edge"); found != said.end() && found->is_number())
+    noise_edge = found->get<double>();
+  const Vector standing = numbers("verdict"), first = numbers("verdict_first"), last = numbers("verdict_last");
+  if (first.size() != standing.size() || last.size() != standing.size()) return;
+  for (Eigen::Index i = 0; i < standing.size(); ++i)
+    judged.push_back({static_cast<Standing>(std::clamp(standing[i], 0.0, 3.0)),
+                      static_cast<std::size_t>(std::max(0.0, first[i])),
+                      static_cast<std::size_t>(std::max(0.0, last[i]))});
+}
 
 Result<Matrix> PublishedDirections::transform(const Rows& rows) const {
   return Matrix(
@@ -80,7 +93,14 @@ Result<Matrix> PublishedDirections::transform(const Rows& rows) const {
 PublishedComponents::PublishedComponents(std::shared_ptr<const Model> model)
     : PublishedDirections(std::move(model)),
       components(array("components")),
-      eigenvalues(array("eigenvalues").reshaped()) {}
+      eigenvalues(numbers("eigenvalues")),
+      eigenvalues_estimate(numbers("eigenvalues_estimate")),
+      eigenvalues_low(numbers("eigenvalues_low")),
+      eigenvalues_high(numbers("eigenvalues_high")),
+      components_deviation(array("components_deviation")),
+      variance_share(numbers("variance_share")),
+      variance_share_low(numbers("variance_share_low")),
+      variance_share_high(numbers("variance_share_high")) {}
 
 Result<Matrix> PublishedComponents::inverse_transform(const Matrix& scores) const {
   if (scores.cols() != components.rows())

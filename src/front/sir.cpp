@@ -24,7 +24,11 @@ Sir::Sir(std::shared_ptr<const Model> model)
       directions(array("directions")),
       eigenvalues(array("eigenvalues").reshaped()),
       slice_means(array("slice_means")),
-      priors(array("priors").reshaped()) {}
+      priors(array("priors").reshaped()),
+      eigenvalues_estimate(numbers("eigenvalues_estimate")),
+      eigenvalues_low(numbers("eigenvalues_low")),
+      eigenvalues_high(numbers("eigenvalues_high")),
+      directions_deviation(array("directions_deviation")) {}
 
 Result<Sir> Sir::load(const std::string& path) { return front::load<Sir>(path, "sir"); }
 

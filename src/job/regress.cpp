@@ -126,7 +126,7 @@ Vector without(const Vector& all, Eigen::Index position) {
 /// Everything that the covariance was, and cost, the model is and costs.
 nlohmann::json manifest_from(const nlohmann::json& covariance, const Fit& fit, std::optional<double> ridge) {
   nlohmann::json manifest = covariance;
-  for (const char* key : {"second_moments", "noise_edge", "mean_deviation", "planner", "error_rates"})
+  for (const char* key : {"second_moments", "noise_edge", "mean_deviation", "planner", "error_rates", "verdicts"})
     manifest.erase(key);
   manifest["model"] = "regress";
   manifest["method"] = ridge ? "ridge" : "shrunk";

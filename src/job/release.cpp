@@ -8,6 +8,7 @@
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/job/choose.hpp"
 #include "eigenveil/job/manifest.hpp"
+#include "eigenveil/job/verdicts.hpp"
 
 namespace eigenveil {
 namespace {
@@ -133,6 +134,8 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
       EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));
   if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  if (fit.judge) observer.step("judging");
+  add_verdicts(fit, chosen.name());
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
   Model model = model_of(job, chosen, charged, opened, rivals.columns.value_or(opened.map), std::move(fit));
   EIGENVEIL_TRY(write_outputs(model, job, observer));

@@ -54,6 +54,14 @@ Result<EigenPairs> top_eigenpairs(const Matrix& S, std::size_t k) {
   return dense(S, count);
 }
 
+Result<Vector> eigenvalues(Matrix S) {
+  const auto d = static_cast<lapack_int>(S.rows());
+  Vector values(S.rows());
+  const lapack_int info = LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'L', d, S.data(), d, values.data());
+  if (info != 0) return internal_error(fmt::format("LAPACK's dsyevd failed with code {}", info));
+  return Vector(values.reverse());
+}
+
 void fix_signs(Matrix& vectors) {
   for (Eigen::Index j = 0; j < vectors.cols(); ++j) {
     Eigen::Index largest = 0;

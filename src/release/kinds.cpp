@@ -19,15 +19,35 @@ std::vector<ModelArray> with_map(std::vector<ModelArray> arrays) {
   return arrays;
 }
 
+/// What a verdict adds (job/verdicts.hpp): `estimate`, `low` and `high` of the values; how many degrees a direction is
+/// expected to be off; its standing (verdict/standing.hpp) and the run of directions that it was found with.
+std::vector<ModelArray> with_verdict(std::vector<ModelArray> arrays, std::vector<ModelArray> own) {
+  for (ModelArray& array : own) array.optional = true;
+  arrays.insert(arrays.end(), own.begin(), own.end());
+  for (const char* name : {"angle", "verdict", "verdict_first", "verdict_last", "variance_share", "variance_share_low",
+                           "variance_share_high"})
+    arrays.push_back({name, K, Extent::kNone, true});
+  return arrays;
+}
+
 /// Sigma = components^T (diag(eigenvalues) - noise_variance I) components + noise_variance I.
 ModelKind of_covariance() {
-  return {.arrays = with_map({{"components", K, d},
-                              {"eigenvalues", K},
-                              {"noise_variance", Extent::kOne, Extent::kNone, true},
-                              {"covariance", d, d, true},
-                              {"second_moments", d, d, true}}),
+  return {.arrays = with_verdict(with_map({{"components", K, d},
+                                           {"eigenvalues", K},
+                                           {"noise_variance", Extent::kOne, Extent::kNone, true},
+                                           {"covariance", d, d, true},
+                                           {"second_moments", d, d, true}}),
+                                 {{"eigenvalues_estimate", K},
+                                  {"eigenvalues_low", K},
+                                  {"eigenvalues_high", K},
+                                  {"components_deviation", K, d}}),
           .keys = {{"noise_edge", Holds::kNumber},
                    {"mean_deviation", Holds::kNumber},
+                   {"verdicts", Holds::kObject},
+                   {"verdicts.sentence", Holds::kText},
+                   {"verdicts.standing", Holds::kTexts},
+                   {"verdicts.how", Holds::kText},
+                   {"verdicts.explained", Holds::kObject},
                    {"second_moments", Holds::kObject},
                    {"second_moments.deviation", Holds::kNumber},
                    {"second_moments.mean_deviation", Holds::kNumber},
@@ -44,8 +64,10 @@ ModelKind of_covariance() {
           .shares = true,
           .bars = true,
           .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
-          .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates", "assumed_sensitivity"},
-          .json_arrays = {"noise_variance"}};
+          .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates", "assumed_sensitivity", "noise_edge",
+                        "verdicts"},
+          .json_arrays = {"noise_variance", "eigenvalues", "eigenvalues_estimate", "eigenvalues_low",
+                          "eigenvalues_high", "angle", "variance_share", "variance_share_low", "variance_share_high"}};
 }
 
 ModelKind pca_kind() {
@@ -66,22 +88,32 @@ ModelKind covariance_kind() {
 }
 
 /// A V = B V diag(values)
-ModelKind of_two_matrices(std::vector<ModelArray> arrays, std::vector<Scores> scores) {
+ModelKind of_two_matrices(std::vector<ModelArray> arrays, std::vector<ModelArray> judged, std::vector<Scores> scores) {
   return {.method = "noise",
-          .arrays = with_map(std::move(arrays)),
-          .keys = {{"noise_edge", Holds::kNumber}, {"ridge", Holds::kNumber}},
+          .arrays = with_verdict(with_map(std::move(arrays)), std::move(judged)),
+          .keys = {{"noise_edge", Holds::kNumber},
+                   {"ridge", Holds::kNumber},
+                   {"verdicts", Holds::kObject},
+                   {"verdicts.sentence", Holds::kText},
+                   {"verdicts.standing", Holds::kTexts},
+                   {"verdicts.how", Holds::kText}},
           .scores = std::move(scores),
           .values = "eigenvalues",
           .value = "eigenvalue",
           .shares = true,
           .figures = {{"noise_edge", "Noise alone would give values up to about {:.4g}."},
                       {"ridge", "Ridge on B: {:.4g}."}},
-          .json_keys = {"calibration", "ridge", "noise_edge"},
-          .json_arrays = {"eigenvalues"}};
+          .json_keys = {"calibration", "ridge", "noise_edge", "verdicts"},
+          .json_arrays = {"eigenvalues", "eigenvalues_estimate", "eigenvalues_low", "eigenvalues_high", "angle"}};
 }
 
 ModelKind cca_kind() {
   ModelKind kind = of_two_matrices({{"x_weights", d1, K}, {"y_weights", d2, K}, {"correlations", K}},
+                                   {{"correlations_estimate", K},
+                                    {"correlations_low", K},
+                                    {"correlations_high", K},
+                                    {"x_weights_deviation", d1, K},
+                                    {"y_weights_deviation", d2, K}},
                                    {{"x_weights", "x"}, {"y_weights", "y"}});
   kind.name = "cca";
   kind.title = "Canonical correlations";
@@ -93,13 +125,15 @@ ModelKind cca_kind() {
   kind.value = "correlation";
   kind.meaning = "The correlation between the two views along a pair of directions, after noise.";
   kind.shares = false;
-  kind.json_arrays = {"correlations"};
+  kind.json_arrays = {"correlations", "correlations_estimate", "correlations_low", "correlations_high", "angle"};
   return kind;
 }
 
 ModelKind fda_kind() {
-  ModelKind kind = of_two_matrices({{"scalings", d, K}, {"eigenvalues", K}, {"class_means", C, d}, {"priors", C}},
-                                   {{"scalings", "ld"}});
+  ModelKind kind = of_two_matrices(
+      {{"scalings", d, K}, {"eigenvalues", K}, {"class_means", C, d}, {"priors", C}},
+      {{"eigenvalues_estimate", K}, {"eigenvalues_low", K}, {"eigenvalues_high", K}, {"scalings_deviation", d, K}},
+      {{"scalings", "ld"}});
   kind.name = "fda";
   kind.title = "Discriminant directions";
   kind.one = "1 discriminant direction";
@@ -117,6 +151,7 @@ ModelKind fda_kind() {
 ModelKind sir_kind() {
   ModelKind kind = of_two_matrices(
       {{"directions", d, K}, {"eigenvalues", K}, {"slice_means", C, d, true}, {"priors", C, Extent::kNone, true}},
+      {{"eigenvalues_estimate", K}, {"eigenvalues_low", K}, {"eigenvalues_high", K}, {"directions_deviation", d, K}},
       {{"directions", "sir"}});
   kind.name = "sir";
   kind.title = "Sliced inverse regression";
@@ -132,7 +167,10 @@ ModelKind sir_kind() {
 }
 
 ModelKind gep_kind() {
-  ModelKind kind = of_two_matrices({{"vectors", d, K}, {"eigenvalues", K}}, {{"vectors", "v"}});
+  ModelKind kind = of_two_matrices(
+      {{"vectors", d, K}, {"eigenvalues", K}},
+      {{"eigenvalues_estimate", K}, {"eigenvalues_low", K}, {"eigenvalues_high", K}, {"vectors_deviation", d, K}},
+      {{"vectors", "v"}});
   kind.name = "gep";
   kind.title = "Generalized eigenvectors";
   kind.one = "1 generalized eigenvector";

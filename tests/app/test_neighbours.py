@@ -20,7 +20,7 @@ SCHEMA += '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\
 NUMBERS = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 # Made from noisy answers: post-processing of what was paid for.
 RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings", "coefficients",
-            "least_variation", "residual_variance", "r_squared", "widening", "second_moments"}
+            "least_variation", "residual_variance", "r_squared", "widening", "second_moments", "verdicts"}
 BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf,0.5,2,x", "huge": "1,1e300,-1e300,2,x",
             "long": f"1,{'9' * 30000},0.5,2,x", "long text": f"1,{'t' * 30000},0.5,2,x", "empty": "", "blank": "   ",
             "no values": ",,,,", "short": "1,2", "wide": "1,2,3,4,x,6,7", "unlisted": "1,2,3,4,z",
@@ -38,6 +38,7 @@ def masked(text):
     """Numbers, bars, their alignment, and notes about released numbers are post-processing of noise; words are not."""
     text = re.sub(r"^ +Coefficients for .*?(?=^(Note|Model))", "", text, flags=re.M | re.S)
     text = re.sub(r"^Note\. .*\n+", "", text, flags=re.M)
+    text = re.sub(r"^Verdict\. .*?(?=^  (Noise alone|Ridge|Every other))", "", text, flags=re.M | re.S)
     text = re.sub(r'<div class="caution".*?</div>', "", text, flags=re.S)
     text = re.sub(r"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
     return re.sub(r"[ #]+", " ", text)

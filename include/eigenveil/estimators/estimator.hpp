@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "eigenveil/base/named_array.hpp"
 #include "eigenveil/privacy/budget.hpp"
 #include "eigenveil/query/oracle.hpp"
+#include "eigenveil/verdict/verdict.hpp"
 
 namespace eigenveil {
 
@@ -21,6 +23,8 @@ struct Fit {
   nlohmann::json facts = nlohmann::json::object();  ///< for the manifest, beside what every release says
   std::vector<std::string> warnings = {};
   nlohmann::json options = nlohmann::json::object();  ///< that followed from the budget, beside the estimator's own
+  /// What its directions are worth: post-processing, for a release; forecasts do without. Empty: nothing is said.
+  Judge judge = {};
 };
 
 /// A public program that sees the data only through noisy exact sums over bounded rows. Everything it may decide, it
@@ -57,7 +61,9 @@ class Estimator {
   virtual std::vector<std::string> notes(std::size_t /*rows*/) const { return {}; }
 };
 
-/// "3 of the 5 components ...": said of values that noise alone would give; nothing if there are none.
-std::optional<std::string> drowned_warning(const Vector& values, double noise_edge, std::string_view what);
+/// "3 of the 5 directions ...": said of those that noise alone would give.
+std::string drowned_warning(std::size_t drowned, std::size_t of);
+/// The same of values up to an edge, unless a judge will say it better.
+void warn_if_drowned(Fit& fit, const Vector& values, double noise_edge);
 
 }  // namespace eigenveil

@@ -21,6 +21,12 @@ class Cca final : public PublishedDirections {
   Matrix y_weights;     ///< d2 x K
   Vector correlations;  ///< descending
 
+  Vector correlations_estimate;  ///< with the bias of noise and sampling taken out
+  Vector correlations_low;       ///< of their 95% bands
+  Vector correlations_high;
+  Matrix x_weights_deviation;  ///< of each weight about cos(angle) times it; more than 1.96 of them is a finding
+  Matrix y_weights_deviation;  ///< of each weight about cos(angle) times it; more than 1.96 of them is a finding
+
   explicit Cca(std::shared_ptr<const Model> model);
   static Result<Cca> load(const std::string& path);
 };

@@ -24,6 +24,11 @@ class Fda final : public PublishedDirections {
   Vector priors;
   std::vector<std::string> classes;
 
+  Vector eigenvalues_estimate;  ///< with the bias of noise and sampling taken out
+  Vector eigenvalues_low;       ///< of their 95% bands
+  Vector eigenvalues_high;
+  Matrix scalings_deviation;  ///< of each weight about cos(angle) times it; more than 1.96 of them is a finding
+
   explicit Fda(std::shared_ptr<const Model> model);
   static Result<Fda> load(const std::string& path);
   /// The class of each row: the nearest class mean among the scores, priors counted in. Not private.

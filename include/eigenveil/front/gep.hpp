@@ -22,6 +22,11 @@ class Gep final : public PublishedDirections {
   Matrix vectors;  ///< d x K
   Vector eigenvalues;
 
+  Vector eigenvalues_estimate;  ///< with the bias of noise and sampling taken out
+  Vector eigenvalues_low;       ///< of their 95% bands
+  Vector eigenvalues_high;
+  Matrix vectors_deviation;  ///< of each weight about cos(angle) times it; more than 1.96 of them is a finding
+
   explicit Gep(std::shared_ptr<const Model> model);
   static Result<Gep> load(const std::string& path);
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eigenveil/front/rows.hpp"
+#include "eigenveil/verdict/standing.hpp"
 
 namespace eigenveil {
 
@@ -50,12 +51,19 @@ class PublishedDirections : public Published {
  public:
   Vector mean;  ///< of the features; zero unless it was released
 
+  // What the directions are worth (docs/results/verdicts.md). Empty where nothing is said.
+  std::string verdict;               ///< a sentence: "PC1-3 hold, PC4-5 only as a plane, the rest is noise."
+  std::vector<Judged> judged;        ///< one per direction
+  Vector angle;                      ///< degrees between a direction and the true one, as expected
+  std::optional<double> noise_edge;  ///< values up to here are what noise alone would give
+
   /// score = ((clamp(row) - offset) * scale - mean) . directions^T, for each row; of cca those of x, then those of y.
   /// Scores describe single rows: they are not private.
   Result<Matrix> transform(const Rows& rows) const;
 
  protected:
   explicit PublishedDirections(std::shared_ptr<const Model> model, bool per_row = true);
+  Vector numbers(const char* name) const { return array(name).reshaped(); }
 };
 
 /// Principal directions: rows can be rebuilt from their scores.
@@ -63,6 +71,14 @@ class PublishedComponents : public PublishedDirections {
  public:
   Matrix components;   ///< K x d, one direction per row
   Vector eigenvalues;  ///< descending
+
+  Vector eigenvalues_estimate;  ///< with the bias of noise and sampling taken out
+  Vector eigenvalues_low;       ///< of their 95% bands
+  Vector eigenvalues_high;
+  Matrix components_deviation;  ///< K x d: of loadings about cos(angle) . loading; more than 1.96 of them is a finding
+  Vector variance_share;        ///< of the total variance; empty: unknown
+  Vector variance_share_low;    ///< of their 95% bands
+  Vector variance_share_high;
 
   /// Rows of features in the data's own units, as the scores tell them: (score . components + mean) / scale + offset.
   Result<Matrix> inverse_transform(const Matrix& scores) const;

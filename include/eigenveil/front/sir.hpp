@@ -25,6 +25,11 @@ class Sir final : public PublishedDirections {
   Matrix slice_means;  ///< one slice per row
   Vector priors;
 
+  Vector eigenvalues_estimate;  ///< with the bias of noise and sampling taken out
+  Vector eigenvalues_low;       ///< of their 95% bands
+  Vector eigenvalues_high;
+  Matrix directions_deviation;  ///< of each weight about cos(angle) times it; more than 1.96 of them is a finding
+
   explicit Sir(std::shared_ptr<const Model> model);
   static Result<Sir> load(const std::string& path);
 };

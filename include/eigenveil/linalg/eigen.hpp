@@ -14,6 +14,9 @@ struct EigenPairs {
 /// otherwise.
 Result<EigenPairs> top_eigenpairs(const Matrix& S, std::size_t k);
 
+/// All eigenvalues of a symmetric matrix, descending.
+Result<Vector> eigenvalues(Matrix S);
+
 /// Flips each column so that its entry of largest magnitude is positive.
 void fix_signs(Matrix& vectors);
 

@@ -42,8 +42,13 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle) {
   fix_signs(pairs.vectors);
   // The nearest positive semidefinite matrix: negative eigenvalues become zero.
   const double tau = released.prepared.mean_deviation;
-  PcaResult pca{
-      pairs.vectors, pairs.values.cwiseMax(0.0), released.prepared.mean, released.prepared.rows, released.edge(), tau};
+  PcaResult pca{pairs.vectors,
+                pairs.values.cwiseMax(0.0),
+                released.prepared.mean,
+                released.prepared.rows,
+                noise_line(moments_of(released), pairs.values),
+                tau,
+                judge_of(released, oracle.shape().columns)};
   released.covariance.diagonal().array() += tau * tau;  // as it was released
   return CovarianceFit{std::move(pca), 0, {}, NoisyCovariance{std::move(released.covariance), released.noise, tau}};
 }
@@ -88,6 +93,7 @@ class CovarianceEstimator final : public Estimator {
                                      {"rows", fitted.pca.rows}};
     }
     add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
+    fit.judge = fitted.pca.judge;
     return fit;
   }
 

@@ -8,6 +8,7 @@
 #include "eigenveil/estimators/gep/flow.hpp"
 #include "eigenveil/estimators/gep/solve.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "eigenveil/verdict/simulated.hpp"
 
 namespace eigenveil {
 namespace {
@@ -55,7 +56,8 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
                    solved.ridge,
                    solved.noise_edge,
                    prepared.mean_deviation,
-                   solved.notes};
+                   solved.notes,
+                   solved.judge};
   for (Eigen::Index j = 0; j < result.x_weights.cols(); ++j) {
     Eigen::Index largest = 0;
     result.x_weights.col(j).cwiseAbs().maxCoeff(&largest);
@@ -68,10 +70,98 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
   return result;
 }
 
+/// What one noisy matrix of second moments says, and what it is worth.
+class CcaOnce {
+ public:
+  CcaOnce(Matrix S, double sigma, const Preparation& prepared, const Views& d, GepOptions options)
+      : S_(std::move(S)), sigma_(sigma), prepared_(prepared), d_(d), options_(std::move(options)) {}
+
+  Result<GepResult> solve() const {
+    return solve_matrices(matrices_of(S_, d_, sigma_, prepared_.mean_deviation), options_);
+  }
+  Result<Verdict> judge() const;
+
+ private:
+  Result<Matrix> root(Matrix block) const {
+    block.diagonal().array() -= prepared_.mean_deviation * prepared_.mean_deviation;
+    return population_root({block, sigma_, prepared_.rows, prepared_.mean_deviation});
+  }
+  /// One release of x = R_x z_x, y = R_y (U_y diag(rho) U_x^T z_x + (I - U_y (I - diag(1 - rho^2)^1/2) U_y^T) z_y).
+  Result<Found> draw(const Vector& rho, const Matrix& truth, const Matrix& root, PublicStream& stream) const;
+
+  Matrix S_;
+  double sigma_;
+  Preparation prepared_;
+  Views d_;
+  GepOptions options_;
+};
+
+Found found_in(const CcaResult& result) {
+  Found found{result.correlations, Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
+  found.directions << result.x_weights, result.y_weights;
+  return found;
+}
+
+Result<Found> CcaOnce::draw(const Vector& rho, const Matrix& truth, const Matrix& root, PublicStream& stream) const {
+  const Matrix Rx = root.topLeftCorner(d_.x, d_.x), Ry = root.bottomRightCorner(d_.y, d_.y);
+  const auto basis = [](const Matrix& W) {  // orthonormal, with the signs of W
+    Matrix Q = orthonormal(W);
+    for (Eigen::Index j = 0; j < Q.cols(); ++j)
+      if (Q.col(j).dot(W.col(j)) < 0) Q.col(j) *= -1;
+    return Q;
+  };
+  const Matrix Ux = basis(Rx * truth.topRows(d_.x)), Uy = basis(Ry * truth.bottomRows(d_.y));
+  const Matrix Z = wishart_root(d_.x + d_.y, prepared_.rows, stream);
+  const Matrix Zx = Z.topRows(d_.x), Zy = Z.bottomRows(d_.y);
+  const Vector taken = 1 - (1 - rho.array().square()).max(0.0).sqrt();
+  Matrix X(Z.rows(), Z.cols());
+  X.topRows(d_.x) = Rx * Zx;
+  X.bottomRows(d_.y) =
+      Ry * (Uy * (rho.asDiagonal() * (Ux.transpose() * Zx)) + Zy - Uy * (taken.asDiagonal() * (Uy.transpose() * Zy)));
+  Matrix S = X * X.transpose();
+  add_noise(S, sigma_, stream);
+  const Vector r = prepared_.mean_deviation * stream.normals(S.rows(), 1);
+  S += r * r.transpose();
+  const auto solved = EIGENVEIL_TRY(CcaOnce(std::move(S), sigma_, prepared_, d_, options_).solve());
+  return found_in(result_of(solved, d_, prepared_));
+}
+
+Result<Verdict> CcaOnce::judge() const {
+  // Two more than are judged, if there are: the last one has a neighbour too.
+  CcaOnce wider = *this;
+  wider.options_.components = std::min<std::size_t>(
+      options_.components + 2, std::min({static_cast<std::size_t>(d_.x), static_cast<std::size_t>(d_.y),
+                                         options_.sparsity.value_or(static_cast<std::size_t>(d_.x + d_.y))}));
+  const auto solved = EIGENVEIL_TRY(wider.solve());
+  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_)),
+              .components = options_.components,
+              .root = Matrix::Zero(d_.x + d_.y, d_.x + d_.y),
+              .draw = {},
+              .most = 0.999};
+  rerun.root.topLeftCorner(d_.x, d_.x) = EIGENVEIL_TRY(root(S_.topLeftCorner(d_.x, d_.x)));
+  rerun.root.bottomRightCorner(d_.y, d_.y) = EIGENVEIL_TRY(root(S_.bottomRightCorner(d_.y, d_.y)));
+  rerun.draw = [&](const Vector& rho, const Matrix& truth, PublicStream& stream) {
+    return wider.draw(rho, truth, rerun.root, stream);
+  };
+  // Both halves of a pair have the same length in the metric.
+  const Matrix W = rerun.root * rerun.released.directions;
+  const Vector x = W.topRows(d_.x).colwise().norm().cwiseMax(1e-300),
+               y = W.bottomRows(d_.y).colwise().norm().cwiseMax(1e-300);
+  rerun.released.directions.topRows(d_.x) *= x.cwiseInverse().asDiagonal();
+  rerun.released.directions.bottomRows(d_.y) *= y.cwiseInverse().asDiagonal();
+  auto verdict = EIGENVEIL_TRY(judge_rerun(rerun));
+  const Eigen::Index k = verdict.deviation.cols();
+  verdict.deviation.topRows(d_.x) *= x.head(k).asDiagonal();
+  verdict.deviation.bottomRows(d_.y) *= y.head(k).asDiagonal();
+  return verdict;
+}
+
 Result<GepResult> solve_once(Oracle& oracle, const Preparation& prepared, const Views& d, const GepOptions& options) {
   const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
-  const double n = prepared.rows;
-  return solve_matrices(matrices_of(gram.value() / n, d, gram.deviation() / n, prepared.mean_deviation), options);
+  const CcaOnce once(gram.value() / prepared.rows, gram.deviation() / prepared.rows, prepared, d, options);
+  auto solved = EIGENVEIL_TRY(once.solve());
+  if (d.x + d.y <= kMostRerun) solved.judge = [once] { return once.judge(); };
+  return solved;
 }
 
 // X = [Q_x 0; 0 Q_y] with V_x = Q_x R_x: orthonormal columns, so that noise shrinks with the length of V.
@@ -194,6 +284,7 @@ class CcaEstimator final : public Estimator {
             found.rows};
     fit.facts["x_features"] = options_.x_columns;
     if (found.mean_deviation > 0) fit.facts["mean_deviation"] = found.mean_deviation;
+    fit.judge = found.judge;
     add_solution(fit, found.ridge, found.noise_edge, found.correlations, found.notes);
     return fit;
   }

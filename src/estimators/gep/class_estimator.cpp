@@ -68,6 +68,7 @@ Result<Fit> ClassEstimator::fit(Oracle& oracle, const Budget& /*budget*/) const 
            {"priors", found.priors, true},
            {"mean", found.mean, true}},
           found.rows};
+  fit.judge = solution.judge;
   add_solution(fit, solution.ridge, solution.noise_edge, solution.values, solution.notes);
   const auto names = merged_names(options_.names, options_.cuts, found.first);
   fit.facts[fisher() ? "classes" : "slices"] = names;

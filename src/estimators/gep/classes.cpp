@@ -10,6 +10,7 @@
 #include "eigenveil/estimators/gep/solve.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "eigenveil/verdict/simulated.hpp"
 
 namespace eigenveil {
 namespace {
@@ -34,7 +35,10 @@ struct Classes {
   double rows;
   std::vector<std::size_t> empty;
   std::vector<std::size_t> first;
-  double edge;  // largest eigenvalue of A that the noise in the sums typically makes
+  double edge;         // largest eigenvalue of A that the noise in the sums typically makes
+  Vector counts;       // as they were released
+  double count_noise;  // deviations of counts and sums
+  double sum_noise;
 
   // A V = sum w_c (m_c - m)(m_c - m)^T V
   Matrix between(const Matrix& V) const {
@@ -56,6 +60,8 @@ Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) 
   }
   return merged;
 }
+
+Status set_averages(Classes& result, const Vector& counts, const Matrix& sums);
 
 Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
   const auto counted = EIGENVEIL_TRY(oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes}));
@@ -83,8 +89,18 @@ Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
     count_noise *= std::sqrt(width);
     sum_noise *= std::sqrt(width);
   }
+  result.count_noise = count_noise;
+  result.sum_noise = sum_noise;
+  EIGENVEIL_TRY(set_averages(result, counts, sums));
+  return result;
+}
+
+/// Averages from noisy sums; the deviations are known.
+Status set_averages(Classes& result, const Vector& counts, const Matrix& sums) {
   // A class that noise alone would count as many rows of has no mean to speak of: it gets the mean of all.
-  const double least = std::max(1.0, 4 * count_noise);
+  const double least = std::max(1.0, 4 * result.count_noise);
+  result.counts = counts;
+  result.empty.clear();
   result.means = Matrix::Zero(sums.rows(), sums.cols());
   result.weights = Vector::Zero(counts.size());
   double used = 0;
@@ -110,19 +126,102 @@ Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
   }
   // Noise N (d x C) in the sums gives A the part N diag(1 / (n n_c)) N^T.
   const double width = std::sqrt(static_cast<double>(sums.rows())) + std::sqrt(static_cast<double>(sums.cols()));
-  result.edge = sum_noise * sum_noise * width * width / (used * smallest);
-  return result;
+  result.edge = result.sum_noise * result.sum_noise * width * width / (used * smallest);
+  return {};
+}
+
+/// What class sums and one noisy Gram matrix say, and what it is worth.
+class ClassesOnce {
+ public:
+  ClassesOnce(Classes classes, Matrix gram, double gram_noise, ClassOptions options)
+      : classes_(std::move(classes)), gram_(std::move(gram)), gram_noise_(gram_noise), options_(std::move(options)) {}
+
+  Result<GepResult> solve() const {
+    const Eigen::Index d = gram_.rows();
+    return solve_matrices({classes_.between(Matrix::Identity(d, d)), B(), classes_.edge / static_cast<double>(d),
+                           gram_noise_ / classes_.rows, classes_.edge, true},
+                          options_.gep);
+  }
+  Result<Verdict> judge() const;
+
+ private:
+  Matrix B() const {
+    const Eigen::Index d = gram_.rows();
+    const Matrix B = gram_ / classes_.rows - classes_.around(options_.problem, Matrix::Identity(d, d));
+    return (B + B.transpose()) / 2;
+  }
+  /// One release of classes whose means lie along `truth`: D = R U diag(l)^1/2 H, H = orthonormal rows over classes.
+  Result<Found> draw(const Vector& values, const Matrix& truth, const Matrix& root, PublicStream& stream) const;
+
+  Classes classes_;
+  Matrix gram_;  // a sum
+  double gram_noise_;
+  ClassOptions options_;
+};
+
+Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const Matrix& root,
+                                PublicStream& stream) const {
+  const Eigen::Index d = root.rows(), C = classes_.weights.size(), K = truth.cols();
+  const Matrix U = root * truth;
+  const Vector roots = classes_.weights.cwiseSqrt();
+  // How the classes lie along each direction, as it was released: R^-1 (M - m) W^1/2 = U diag(l)^1/2 H. With
+  // T = R^-1 U, U^T R^-1 = T^T.
+  const Matrix along = truth.transpose() * (classes_.means.colwise() - classes_.mean) * roots.asDiagonal();
+  const Matrix H = orthonormal(along.transpose()).leftCols(std::min(K, C));
+  Matrix D = Matrix::Zero(d, C);
+  for (Eigen::Index i = 0; i < H.cols(); ++i) D += std::sqrt(values[i]) * (root * U.col(i)) * H.col(i).transpose();
+  // sir: B is the total, so that rows of one slice spread by what is left, R (I - U diag(l) U^T) R.
+  Vector left = Vector::Ones(K);
+  if (options_.problem == ClassProblem::kSliced) left = (1 - values.array()).max(1e-6).sqrt();
+  const auto within = [&](const Matrix& Z) -> Matrix {
+    return root * (Z - U * ((1 - left.array()).matrix().asDiagonal() * (U.transpose() * Z)));
+  };
+  const double n = classes_.counts.cwiseMax(0.0).sum();
+  const Matrix X = within(wishart_root(d, std::max(1.0, n - static_cast<double>(C)), stream));
+  Matrix gram = n * (X * X.transpose());
+  Matrix sums = Matrix::Zero(d, C);
+  for (Eigen::Index c = 0; c < C; ++c) {
+    const double count = std::max(0.0, classes_.counts[c]);
+    if (!(count > 0)) continue;
+    const Vector mean = classes_.mean + (roots[c] > 0 ? Vector(D.col(c) / roots[c]) : Vector(Vector::Zero(d))) +
+                        within(stream.normals(d, 1)) / std::sqrt(count);
+    sums.col(c) = count * mean;
+    gram += count * mean * mean.transpose();
+  }
+  sums += classes_.sum_noise * stream.normals(d, C);
+  add_noise(gram, gram_noise_, stream);
+  ClassesOnce again(classes_, std::move(gram), gram_noise_, options_);
+  EIGENVEIL_TRY(set_averages(again.classes_, classes_.counts, sums));
+  const auto solved = EIGENVEIL_TRY(again.solve());
+  return Found{solved.values, solved.vectors};
+}
+
+Result<Verdict> ClassesOnce::judge() const {
+  // Two more than are judged, if there are: the last one has a neighbour too.
+  ClassesOnce wider = *this;
+  std::size_t& components = wider.options_.gep.components;
+  const auto taking_part = static_cast<std::size_t>((classes_.weights.array() > 0).count());
+  components = std::min({components + 2, std::max<std::size_t>(taking_part, 2) - 1,
+                         static_cast<std::size_t>(gram_.rows()), options_.gep.sparsity.value_or(components + 2)});
+  components = std::max(components, options_.gep.components);
+  const auto solved = EIGENVEIL_TRY(wider.solve());
+  Rerun rerun{
+      .released = {solved.values, solved.vectors}, .components = options_.gep.components, .root = {}, .draw = {}};
+  if (options_.problem == ClassProblem::kSliced) rerun.most = 0.999;
+  rerun.pass = 3;
+  rerun.root = EIGENVEIL_TRY(population_root({B(), gram_noise_ / classes_.rows, classes_.rows, 0}));
+  rerun.draw = [&](const Vector& values, const Matrix& truth, PublicStream& stream) {
+    return wider.draw(values, truth, rerun.root, stream);
+  };
+  return judge_rerun(rerun);
 }
 
 Result<GepResult> solve_once(Oracle& oracle, const Classes& classes, const ClassOptions& options) {
   const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
-  const Eigen::Index d = gram.value().rows();
-  const Matrix I = Matrix::Identity(d, d);
-  const Matrix A = classes.between(I);
-  const Matrix B = gram.value() / classes.rows - classes.around(options.problem, I);
-  const double sigma = gram.deviation() / classes.rows;
-  return solve_matrices({A, (B + B.transpose()) / 2, classes.edge / static_cast<double>(d), sigma, classes.edge, true},
-                        options.gep);
+  const ClassesOnce once(classes, gram.value(), gram.deviation(), options);
+  auto solved = EIGENVEIL_TRY(once.solve());
+  if (gram.value().rows() <= kMostRerun) solved.judge = [once] { return once.judge(); };
+  return solved;
 }
 
 Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const ClassOptions& options) {

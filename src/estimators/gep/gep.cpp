@@ -38,8 +38,7 @@ void add_solution(Fit& fit, double ridge, double noise_edge, const Vector& value
   fit.warnings.insert(fit.warnings.end(), notes.begin(), notes.end());
   if (!(noise_edge > 0)) return;
   fit.facts["noise_edge"] = noise_edge;
-  if (auto warning = drowned_warning(values, noise_edge, "directions have values"))
-    fit.warnings.push_back(*std::move(warning));
+  warn_if_drowned(fit, values, noise_edge);
 }
 
 Status check(const GepOptions& options) {

@@ -64,8 +64,8 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
   if (fitted.noise_variance)
     fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
-  if (auto warning = drowned_warning(fitted.pca.eigenvalues, fitted.pca.noise_edge, "components have eigenvalues"))
-    fit.warnings.push_back(*std::move(warning));
+  fit.judge = fitted.pca.judge;
+  warn_if_drowned(fit, fitted.pca.eigenvalues, fitted.pca.noise_edge);
   return fit;
 }
 

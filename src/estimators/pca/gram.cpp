@@ -40,16 +40,27 @@ double ReleasedCovariance::edge() const {
   return noise_edge(noise, prepared.mean_deviation, static_cast<double>(covariance.cols()));
 }
 
+MomentMatrix moments_of(const ReleasedCovariance& released) {
+  return {released.covariance, released.noise, released.prepared.rows, released.prepared.mean_deviation};
+}
+
+Judge judge_of(ReleasedCovariance released, std::size_t components) {
+  return [released = std::move(released), components] { return judge_moments(moments_of(released), components); };
+}
+
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
-  const auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
+  auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
   auto pairs = top_eigenpairs(released.covariance, options.components);
   if (!pairs) return pairs.error();
   if (options.sparsity) pairs = sparse_eigenpairs(released.covariance, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
-  return PcaResult{pairs->vectors,         pairs->values,   released.prepared.mean,
-                   released.prepared.rows, released.edge(), released.prepared.mean_deviation};
+  const double edge = noise_line(moments_of(released), pairs->values);
+  PcaResult result{pairs->vectors,         pairs->values, released.prepared.mean,
+                   released.prepared.rows, edge,          released.prepared.mean_deviation};
+  if (!options.sparsity) result.judge = judge_of(std::move(released), options.components);
+  return result;
 }
 
 }  // namespace eigenveil

@@ -10,6 +10,7 @@
 
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "eigenveil/verdict/simulated.hpp"
 
 namespace eigenveil {
 namespace {
@@ -56,6 +57,113 @@ std::size_t kept_rows(std::size_t d, std::size_t s, std::size_t round, const Pow
   return std::clamp<std::size_t>(static_cast<std::size_t>(std::ceil(kept)), s, d);
 }
 
+Matrix next(const Matrix& product, std::size_t round, const PcaOptions& options, const PowerOptions& power) {
+  // Q <- qr(truncate(qr(G Q)))
+  const Matrix Q = orthonormal(product);
+  if (!options.sparsity) return Q;
+  return truncate_rows(Q, kept_rows(static_cast<std::size_t>(Q.rows()), *options.sparsity, round, power));
+}
+
+// The singular values of the last G Q are its eigenvalue estimates, and order the columns of Q.
+Found found_in(const Matrix& Q, const Matrix& product) {
+  const Eigen::JacobiSVD<Matrix> svd(Q.transpose() * product, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  return {svd.singularValues(), Q * svd.matrixU()};
+}
+
+/// What the iteration met, to run it again on the model that it released:
+///   Sigma = b I + T diag(excess) T^T, from n rows, about a mean whose error is r
+/// Behind a filter Sigma is that of the filtered products: rows are elliptical, so that its directions are those of the
+/// rows, and its eigenvalues lie below theirs.
+struct PowerRun {
+  PcaOptions options;
+  PowerOptions power;
+  Preparation prepared;
+  std::vector<double> noise;  // of each round's product, per row
+  Matrix first;               // G Q_0
+  Found found;
+
+  /// Q_0^T G Q_0 has the level of all directions, less what the components account for.
+  double level() const {
+    const Matrix Q = start(static_cast<std::size_t>(first.rows()), options.components);
+    const Matrix seen = (found.directions.transpose() * Q).cwiseAbs2();  // components x columns of Q
+    const double left = static_cast<double>(Q.cols()) - seen.sum();
+    return std::max(0.0,
+                    ((Q.transpose() * first).trace() - seen.rowwise().sum().dot(found.values)) / std::max(left, 0.05));
+  }
+
+  /// A neighbour of the last component that nobody saw, as far below it as it is below the one before.
+  static double unseen(const Vector& excess) {
+    const Eigen::Index last = excess.size() - 1;
+    if (!(excess[last] > 0)) return 0;
+    return excess[last] * (last == 0 ? 0.5 : std::min(0.9, excess[last] / excess[last - 1]));
+  }
+
+  /// Sampling among all other directions, the same in every round: a symmetric matrix with entries of that deviation.
+  /// Of many columns its eigenvalues alone (Wigner's semicircle), along axes.
+  static std::function<Matrix(const Matrix&)> others(Eigen::Index d, double deviation, PublicStream& stream) {
+    constexpr Eigen::Index kWhole = 256;
+    if (d <= kWhole) {
+      Matrix E = Matrix::Zero(d, d);
+      add_noise(E, deviation, stream);
+      return [E = std::move(E)](const Matrix& Q) -> Matrix { return E * Q; };
+    }
+    // A coordinate of a point drawn evenly from a disc has that law, and so has one of the sphere in four dimensions.
+    const Matrix sphere = stream.normals(4, d).colwise().normalized();
+    const Vector values = 2 * deviation * std::sqrt(static_cast<double>(d)) * sphere.row(0).transpose();
+    return [values](const Matrix& Q) -> Matrix { return values.asDiagonal() * Q; };
+  }
+
+  Found draw(const Vector& excess, const Matrix& truth, double b, PublicStream& stream) const {
+    const Eigen::Index d = truth.rows(), K = truth.cols() + 1;
+    Matrix T(d, K);
+    T << truth, stream.normals(d, 1);
+    T.col(K - 1) -= truth * (truth.transpose() * T.col(K - 1));
+    T.col(K - 1).normalize();
+    Vector x(K);
+    x << excess, unseen(excess);
+    const Vector l = x.array() + b;
+    // Sampling: between components M, between them and all others F
+    const double n = prepared.rows;
+    Matrix M = Matrix::Zero(K, K);
+    add_noise(M, 1 / std::sqrt(n), stream);
+    M = l.cwiseSqrt().asDiagonal() * M * l.cwiseSqrt().asDiagonal();
+    M.diagonal() += x;
+    const Matrix F = (l * (b / n)).cwiseSqrt().asDiagonal() * stream.normals(K, d);
+    const auto among_others = others(d, b / std::sqrt(n), stream);
+    const double tau = prepared.mean_deviation;
+    const Vector r = tau * stream.normals(d, 1);
+    Matrix Q = start(static_cast<std::size_t>(d), options.components), product;
+    for (std::size_t round = 0; round < noise.size(); ++round) {
+      const Matrix TQ = T.transpose() * Q;
+      product = (b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
+                among_others(Q) + noise[round] * stream.normals(d, Q.cols());
+      Q = next(product, round, options, power);
+    }
+    return found_in(Q, product);
+  }
+
+  Result<Verdict> judge() const {
+    const double b = level();
+    constexpr double kManyNumbers = 100000;  // of a product, over all rounds
+    const double numbers = static_cast<double>(first.size()) * static_cast<double>(noise.size());
+    Rerun rerun{.released = {found.values.array() - b, found.directions},
+                .components = options.components,
+                .root = {},
+                .draw = {}};
+    rerun.effort = std::min(1.0, kManyNumbers / numbers);
+    rerun.draw = [&](const Vector& excess, const Matrix& truth, PublicStream& stream) -> Result<Found> {
+      Found again = draw(excess, truth, b, stream);
+      again.values.array() -= b;
+      return again;
+    };
+    auto verdict = EIGENVEIL_TRY(judge_rerun(rerun));
+    for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) values->array() += b;
+    for (Eigen::Index i = static_cast<Eigen::Index>(verdict.found); i < verdict.low.size(); ++i) verdict.low[i] = 0;
+    verdict.line += b;
+    return verdict;
+  }
+};
+
 }  // namespace
 
 // Thresholds B^2 / ratio^m, ..., B^2 / ratio, B^2: from far below the statistic of a typical row, which is about
@@ -89,31 +197,30 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
 
   Matrix Q = start(shape.columns, options.components);
   Matrix product;
-  double sigma = 0;
+  PowerRun run{.options = options, .power = power, .prepared = prepared, .noise = {}, .first = {}, .found = {}};
   for (std::size_t round = 0; round < power.rounds; ++round) {
     const auto X = EIGENVEIL_TRY(Directions::quantise(Q));
     const bool filtered = power.filter != RowFilter::kOff;
     const auto answer = EIGENVEIL_TRY(filtered ? ask_filtered(oracle, round, X, prepared.rows, power)
                                                : oracle.ask(power_product_label(round), Apply{X}));
-    sigma = answer.deviation();
+    run.noise.push_back(answer.deviation() / prepared.rows);
     // Y = (G / n - tau^2 I) X: the error r of the mean adds r r^T to G / n, tau^2 I on average.
     product = answer.value() / prepared.rows - prepared.mean_deviation * prepared.mean_deviation * Q;
-    // Q <- qr(truncate(qr(G Q)))
-    Q = orthonormal(product);
-    if (options.sparsity) Q = truncate_rows(Q, kept_rows(shape.columns, *options.sparsity, round, power));
+    if (round == 0) run.first = product;
+    Q = next(product, round, options, power);
   }
 
-  // The singular values of the last G Q are its eigenvalue estimates, and order the columns of Q.
-  const Eigen::JacobiSVD<Matrix> svd(Q.transpose() * product, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  Matrix components = Q * svd.matrixU();
-  fix_signs(components);
+  run.found = found_in(Q, product);
+  fix_signs(run.found.directions);
+  // Noise sits on the level of all directions. The error of the mean is a direction of its own, of eigenvalue about
+  // tau^2 d.
   const auto d = static_cast<double>(options.sparsity.value_or(shape.columns));
-  const double edge = sigma / prepared.rows * (std::sqrt(d) + std::sqrt(static_cast<double>(options.components)));
-  // The error of the mean is a direction of its own, of eigenvalue about tau^2 d.
-  const double tau = prepared.mean_deviation;
-  const double error = tau * tau * std::pow(std::sqrt(d) + 1.2, 2);
-  return PcaResult{components,    svd.singularValues(),  prepared.mean,
-                   prepared.rows, std::max(edge, error), prepared.mean_deviation};
+  const double noise = run.noise.back() * (std::sqrt(d) + std::sqrt(static_cast<double>(options.components)));
+  const double error = std::pow(prepared.mean_deviation * (std::sqrt(d) + 1.2), 2);
+  const double edge = run.level() + std::max(noise, error);
+  PcaResult result{run.found.directions, run.found.values, prepared.mean, prepared.rows, edge, prepared.mean_deviation};
+  result.judge = [run = std::move(run)] { return run.judge(); };
+  return result;
 }
 
 }  // namespace eigenveil

@@ -58,17 +58,26 @@ PrivacyPlan plan_model(Adjacency adjacency, const PreparationOptions& preparatio
 
 // U, as the chosen method finds it.
 Result<PcaResult> find_subspace(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
-  if (options.subspace == Subspace::kAdaptivePower)
-    return fit_power(oracle, {*options.rank, preparation, {}}, options.power);
+  if (options.subspace == Subspace::kAdaptivePower) {
+    auto found = EIGENVEIL_TRY(fit_power(oracle, {*options.rank, preparation, {}}, options.power));
+    found.judge = {};  // it knows the filtered products, not the eigenvalues that are released here
+    return found;
+  }
   if (options.rank) return fit_gram(oracle, {*options.rank, preparation, {}});
-  const auto released = EIGENVEIL_TRY(release_covariance(oracle, preparation));
+  auto released = EIGENVEIL_TRY(release_covariance(oracle, preparation));
   const std::size_t d = oracle.shape().columns;
   const auto all = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
   const std::size_t r =
       std::clamp<std::size_t>(rank_above_noise(all.values, released.edge(), released.prepared.rows), 1, d - 1);
   const auto top = static_cast<Eigen::Index>(r);
-  return PcaResult{all.vectors.leftCols(top), all.values.head(top), released.prepared.mean,
-                   released.prepared.rows,    released.edge(),      released.prepared.mean_deviation};
+  PcaResult result{all.vectors.leftCols(top),
+                   all.values.head(top),
+                   released.prepared.mean,
+                   released.prepared.rows,
+                   noise_line(moments_of(released), all.values),
+                   released.prepared.mean_deviation};
+  result.judge = judge_of(std::move(released), r);
+  return result;
 }
 
 // sum t t^T / n over t = U^T u, shortened to a radius that few rows exceed

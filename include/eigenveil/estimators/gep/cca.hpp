@@ -24,6 +24,7 @@ struct CcaResult {
   double noise_edge;
   double mean_deviation;  ///< tau: of the noise of an entry of the mean; 0: none was released
   std::vector<std::string> notes;
+  Judge judge = {};  ///< of the pairs: once
 };
 
 Status check(const RowsShape& shape, const CcaOptions& options);

@@ -34,6 +34,7 @@ struct GepResult {
   double ridge;
   double noise_edge;               ///< the largest value that noise alone would typically give; 0: not known
   std::vector<std::string> notes;  ///< what the solve met, in words for people
+  Judge judge = {};                ///< of the vectors: once
 };
 
 /// Refuses options that do not go together, whatever the rows.

@@ -24,6 +24,11 @@ struct ReleasedCovariance {
 /// Asks for everything that `plan_gram` holds.
 Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation);
 
+/// What a verdict needs of it.
+MomentMatrix moments_of(const ReleasedCovariance& released);
+/// Judges its top eigenvectors.
+Judge judge_of(ReleasedCovariance released, std::size_t components);
+
 /// The oracle's plan is what `calibrate` made of `plan_gram`.
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eigenveil/estimators/preparation.hpp"
+#include "eigenveil/verdict/verdict.hpp"
 
 namespace eigenveil {
 
@@ -19,6 +20,7 @@ struct PcaResult {
   double rows;                ///< public, or the released noisy count
   double noise_edge;          ///< the largest eigenvalue that the noise alone would typically produce
   double mean_deviation = 0;  ///< tau: of the noise of an entry of the mean; 0: none was released
+  Judge judge = {};           ///< of the components
 };
 
 /// Refuses more components than columns, and a sparsity that cannot hold the components.

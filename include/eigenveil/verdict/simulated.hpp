@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "eigenveil/verdict/verdict.hpp"
+
+namespace eigenveil {
+
+/// The public random stream of verdicts.
+class PublicStream {
+ public:
+  explicit PublicStream(std::uint64_t seed = 20261117) : random_(seed) {}
+  double normal() { return normal_(random_); }
+  /// A square root of a chi-squared of `degrees`, which need not be whole.
+  double chi(double degrees);
+  Matrix normals(Eigen::Index rows, Eigen::Index columns);
+
+ private:
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+};
+
+/// A with A A^T ~ Wishart(I, n) / n: lower triangular (Bartlett 1933), or d x n where there are fewer rows than
+/// columns.
+Matrix wishart_root(Eigen::Index d, double n, PublicStream& stream);
+
+/// Adds symmetric noise of that deviation off the diagonal, sqrt 2 times as much on it.
+void add_noise(Matrix& S, double deviation, PublicStream& stream);
+
+/// R with R R the population behind a released matrix, as far as it shows: eigenvalues without what noise, sampling and
+/// the mean's error added, none of them so small that R could not be inverted.
+Result<Matrix> population_root(const MomentMatrix& released);
+
+/// What an estimator finds: values, descending, and directions, one per column.
+struct Found {
+  Vector values;
+  Matrix directions;
+};
+
+/// An estimator that can be run again on made-up populations: those with the released directions and other values.
+struct Rerun {
+  /// Those that are judged, and two more if there are: the last one has a neighbour too.
+  Found released;
+  std::size_t components;  ///< K: how many are judged
+  /// d x d, symmetric, of full rank: angles are those between root . directions. Empty: I.
+  Matrix root;
+  /// One release of a population whose directions are `truth` (root . truth is orthonormal) and whose values are given.
+  std::function<Result<Found>(const Vector& values, const Matrix& truth, PublicStream& stream)> draw;
+  double most = std::numeric_limits<double>::infinity();  ///< values are below this
+  /// A value is more than noise if it lies this many deviations above what a population without it gives. Values that
+  /// are squares have longer tails: 3.
+  double pass = 2.4;
+  double effort = 1;  ///< share of the usual number of draws
+};
+
+/// The most columns for which estimators are run again.
+inline constexpr Eigen::Index kMostRerun = 256;
+
+/// Whether each value is more than a population without it would give, one after the other; values for which draws give
+/// what was released; how far the directions of draws are from those that they came from.
+Result<Verdict> judge_rerun(const Rerun& rerun);
+
+}  // namespace eigenveil
