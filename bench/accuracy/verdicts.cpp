@@ -250,7 +250,8 @@ struct Judgement {
 
 Judgement released(const Estimator& estimator, BoundedRows rows, double epsilon, int seed, Counts& counts) {
   const Budget spent = budget(epsilon, 1e-6);
-  const auto plan = calibrate(*estimator.plan(spent), spent.epsilon, spent.delta, spent.accounting);
+  const RowsShape shape{rows.columns(), rows.rows(), rows.lattice(), Adjacency::kReplaceOne};
+  const auto plan = calibrate(*estimator.plan(shape, spent), spent.epsilon, spent.delta, spent.accounting);
   if (!plan) throw std::runtime_error(plan.error().message);
   LocalOracle oracle(std::move(rows), reserve_without_ledger(*plan),
                      SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
