@@ -31,6 +31,7 @@ struct Account {
   Ledger ledger;
   Payer payer;
   bool limited;
+  double spent;  // epsilon, before this release
 };
 
 // The data set that was named, the one that the files belong to, or else a record without a limit.
@@ -59,7 +60,7 @@ Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& da
       EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(lasting) : Result<FileKeys>(FileKeys{}));
   const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files));
   const auto status = EIGENVEIL_TRY(ledger.show(dataset));
-  return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value()};
+  return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value(), status.spent_epsilon};
 }
 
 SecureRandom random_for(const RunOptions& run) {
@@ -68,6 +69,22 @@ SecureRandom random_for(const RunOptions& run) {
 
 Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::string dataset, bool limited) {
   return {std::move(certified.plan), certified.epsilon, random.secure(), std::move(dataset), {}, limited};
+}
+
+// What the ledger says of the reservation that was just made.
+Result<LedgerEntry> entry_of(Account& account, std::int64_t id) {
+  const auto status = EIGENVEIL_TRY(account.ledger.show(account.payer.dataset));
+  const auto generation = EIGENVEIL_TRY(account.ledger.generation());
+  LedgerEntry entry{.id = id,
+                    .unit = status.budget.unit,
+                    .generation = generation,
+                    .limit = status.budget.limit,
+                    .spent_before = account.spent,
+                    .spent_after = status.spent_epsilon,
+                    .remaining = status.remaining_epsilon};
+  for (const ReservationRecord& record : status.reservations)
+    if (record.id == id) entry.created = record.created, entry.purpose = record.purpose;
+  return entry;
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -123,18 +140,22 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, c
   std::string dataset;
   bool limited = false;
   std::unique_ptr<Reservation> reservation;
+  std::optional<LedgerEntry> entry;
   if (privacy.use_ledger) {
     auto account = EIGENVEIL_TRY(account_of(privacy, data));
     reservation = EIGENVEIL_TRY(account.ledger.reserve(account.payer, certified.plan, purpose));
     dataset = account.payer.dataset;
     limited = account.limited;
+    // Seeded releases repeat byte for byte, and say nothing that changes.
+    if (!run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, reservation->entry()));
   } else {
     reservation = reserve_without_ledger(certified.plan);
   }
   observer.step("budget reserved");
   auto random = random_for(run);
-  return ChargedPlan{charge_of(std::move(certified), random, std::move(dataset), limited), std::move(reservation),
-                     std::move(random)};
+  Charge charge = charge_of(std::move(certified), random, std::move(dataset), limited);
+  charge.entry = std::move(entry);
+  return ChargedPlan{std::move(charge), std::move(reservation), std::move(random)};
 }
 
 Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& privacy, const RunOptions& run,

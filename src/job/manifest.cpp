@@ -27,6 +27,17 @@ void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const C
   if (charge.limited || !privacy.dataset.empty()) ledger["dataset"] = charge.dataset;
   if (charge.federation) return;
   ledger["limited"] = charge.limited;
+  if (const auto& entry = charge.entry) {
+    ledger.update({{"entry", entry->id}, {"generation", entry->generation}, {"unit", entry->unit}});
+    if (entry->limit)
+      ledger.update({{"epsilon", entry->limit->epsilon.value()},
+                     {"delta", entry->limit->delta.value()},
+                     {"spent_before", entry->spent_before},
+                     {"spent_after", entry->spent_after},
+                     {"remaining", entry->remaining}});
+    manifest["released"] = entry->created.substr(0, entry->created.find('T'));
+    manifest["purpose"] = entry->purpose;
+  }
   auto& warnings = manifest["warnings"];
   if (charge.limited && privacy.dataset.empty())
     warnings.push_back(fmt::format("Charged to the data set '{}', which this data belongs to.", charge.dataset));

@@ -70,6 +70,7 @@ class PlanReservation final : public Reservation {
       : plan_(std::move(plan)), db_(std::move(db)), id_(id) {}
   const PrivacyPlan& plan() const override { return plan_; }
   bool in_ledger() const override { return db_ != nullptr; }
+  std::int64_t entry() const override { return id_; }
   Status begin_answering() override { return settle("answered"); }
   void close_unused() override { (void)settle("unused"); }
 

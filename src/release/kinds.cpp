@@ -61,6 +61,7 @@ ModelKind of_covariance() {
           .value = "eigenvalue",
           .meaning = "The eigenvalue of a component is the variation of the rows along it, after noise.",
           .number = "PC",
+          .item = "component",
           .shares = true,
           .bars = true,
           .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
@@ -124,6 +125,7 @@ ModelKind cca_kind() {
   kind.values = "correlations";
   kind.value = "correlation";
   kind.meaning = "The correlation between the two views along a pair of directions, after noise.";
+  kind.item = "pair";
   kind.shares = false;
   kind.json_arrays = {"correlations", "correlations_estimate", "correlations_low", "correlations_high", "angle"};
   return kind;
@@ -175,6 +177,7 @@ ModelKind gep_kind() {
   kind.title = "Generalized eigenvectors";
   kind.one = "1 generalized eigenvector";
   kind.many = "{} generalized eigenvectors";
+  kind.item = "vector";
   kind.meaning = "The generalized eigenvalue of a vector, after noise.";
   return kind;
 }

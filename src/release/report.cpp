@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "charts.hpp"
 #include "html.hpp"
 #include "report_sections.hpp"
 #include "report_style.hpp"
@@ -22,29 +21,12 @@ constexpr const char* kHead = R"(<!doctype html>
 <title>Eigenveil report</title>
 <style>)";
 
-}  // namespace
-
-std::string scree_section(const Model& model) {
-  const ModelKind& kind = kind_of(model.manifest);
-  const Matrix* values = model.array(std::string(kind.values));
-  if (values == nullptr || values->size() == 0 || !values->allFinite()) return "";
-  const auto edge = html::number_at(model.manifest, "noise_edge");
-  std::string page = "<section>\n<h2>Scree plot</h2>\n<figure>\n";
-  page += scree_svg(values->reshaped(), edge, kind);
-  page += fmt::format("<figcaption>{}", kind.meaning);
-  if (edge) {
-    page +=
-        " Noise alone would typically reach the dashed line: a component near it or below it says little about the "
-        "data.";
-  }
-  return page + "</figcaption>\n</figure>\n</section>\n";
-}
-
-namespace {
-
 std::string sections(const Model& model, const ReportOptions& options) {
-  return summary_section(model) + facts_section(model) + budget_section(model) + scree_section(model) +
-         estimates_section(model) + components_section(model, options) + use_section(model) + check_section(model);
+  const std::string page = head_section(model) + found_section(model, options) + promise_section(model) +
+                           budget_section(model) + fixed_section(model) + made_section(model) + use_section(model);
+  // A release that is not private has a red edge on every page of it.
+  return fmt::format("<div class=\"{}\">\n{}{}</div>\n", is_private(model) ? "release" : "release unsafe", page,
+                     glossary_section(page));
 }
 
 std::string page_of(const std::string& body, const char* made_from) {

@@ -2,6 +2,9 @@
 // Numbers with their intervals.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "eigenveil/release/kinds.hpp"
 #include "html.hpp"
 #include "report_sections.hpp"
@@ -9,35 +12,83 @@
 namespace eigenveil {
 namespace {
 
-std::string interval_in_words(const nlohmann::json& estimated) {
+struct Interval {
+  double lower;
+  double upper;
+};
+
+std::optional<Interval> interval_of(const nlohmann::json& estimated) {
   const auto lower = html::number_at(estimated, "lower");
   const auto upper = html::number_at(estimated, "upper");
-  if (!lower || !upper) return "no interval";
-  return fmt::format("{} to {}", html::rounded(*lower), html::rounded(*upper));
+  if (!lower || !upper || !std::isfinite(*lower) || !std::isfinite(*upper)) return std::nullopt;
+  return Interval{*lower, *upper};
+}
+
+std::string interval_in_words(const nlohmann::json& estimated) {
+  const auto interval = interval_of(estimated);
+  if (!interval) return "no interval";
+  return fmt::format("{} to {}", html::rounded(interval->lower), html::rounded(interval->upper));
 }
 
 bool holds_zero(const nlohmann::json& estimated) {
-  const auto lower = html::number_at(estimated, "lower");
-  const auto upper = html::number_at(estimated, "upper");
-  return lower && upper && *lower <= 0 && *upper >= 0;
+  const auto interval = interval_of(estimated);
+  return interval && interval->lower <= 0 && interval->upper >= 0;
 }
 
-std::string table_row(const nlohmann::json& estimated) {
+/// What a column moves the target by over half of its public range: numbers that can be compared. 0: not known.
+double unit_of_effect(const Model& model, std::size_t i, std::size_t count) {
+  const Matrix* scale = model.array("scale");
+  if (scale == nullptr || static_cast<std::size_t>(scale->size()) != count) return 0;
+  const double s = (*scale)(static_cast<Eigen::Index>(i));
+  return std::isfinite(s) && s > 0 ? 1 / s : 0;
+}
+
+/// The interval about a line at zero, on one axis for all columns.
+std::string forest_cell(const nlohmann::json& estimated, double unit, double reach) {
+  const auto interval = interval_of(estimated);
   const auto value = html::number_at(estimated, "value");
-  return fmt::format("<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{}{}</td></tr>\n",
-                     html::name(html::text_at(estimated, "name").value_or("?")),
-                     value ? html::rounded(*value) : "unknown", interval_in_words(estimated),
-                     holds_zero(estimated) ? "<br>compatible with no effect" : "");
+  if (!interval || !value || !(unit > 0) || !(reach > 0)) return "<span class=\"forest\"></span>";
+  const auto at = [&](double x) { return std::clamp(50 + 50 * x * unit / reach, 0.0, 100.0); };
+  return fmt::format(
+      "<span class=\"forest{}\"><b style=\"left:{:.2f}%;width:{:.2f}%\"></b><i style=\"left:{:.2f}%\"></i></span>",
+      holds_zero(estimated) ? " none" : "", at(interval->lower),
+      std::max(0.5, at(interval->upper) - at(interval->lower)), at(*value));
 }
 
-std::string table(const nlohmann::json& list, std::string_view title) {
-  std::string rows;
-  for (const auto& one : list) rows += table_row(one);
+std::string table_row(const nlohmann::json& estimated, double unit, double reach) {
+  const auto value = html::number_at(estimated, "value");
   return fmt::format(
-      "<table>\n<caption>{0}</caption>\n<thead><tr><th scope=\"col\">Column</th><th scope=\"col\" "
-      "class=\"number\">Value</th><th scope=\"col\" class=\"number\">95% interval</th></tr></thead>\n<tbody>\n{1}"
-      "</tbody>\n</table>\n",
-      title, rows);
+      "<tr{}><th scope=\"row\">{}</th><td class=\"loading\">{}</td><td class=\"number\">{}</td><td "
+      "class=\"number\">{}{}</td></tr>\n",
+      holds_zero(estimated) || !interval_of(estimated) ? " class=\"unsure\"" : "",
+      html::name(html::text_at(estimated, "name").value_or("?")), forest_cell(estimated, unit, reach),
+      value ? html::rounded(*value) : "unknown", interval_in_words(estimated),
+      holds_zero(estimated) ? "<br>compatible with no effect" : "");
+}
+
+std::string table(const Model& model, const nlohmann::json& list, const std::string& title) {
+  std::vector<double> reaches;
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (const auto interval = interval_of(list[i]))
+      reaches.push_back(std::max(std::abs(interval->lower), std::abs(interval->upper)) *
+                        unit_of_effect(model, i, list.size()));
+  // One that is not determined at all would flatten all others: the axis ends at four times the median.
+  std::sort(reaches.begin(), reaches.end());
+  const double reach = reaches.empty() ? 0 : std::min(reaches.back(), 4 * reaches[reaches.size() / 2]);
+  constexpr std::size_t kShown = 20;
+  std::string rows[2];
+  for (std::size_t i = 0; i < list.size(); ++i)
+    rows[i < kShown ? 0 : 1] += table_row(list[i], unit_of_effect(model, i, list.size()), reach);
+  const std::string head = fmt::format(
+      "<table class=\"estimates\">\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Column</th><td "
+      "class=\"loading\"></td><th scope=\"col\" class=\"number\">Value</th><th scope=\"col\" class=\"number\">95% "
+      "interval</th></tr></thead>\n<tbody>\n",
+      title);
+  std::string page = head + rows[0] + "</tbody>\n</table>\n";
+  if (!rows[1].empty())
+    page += fmt::format("<details>\n<summary>The other {}</summary>\n{}{}</tbody>\n</table>\n</details>\n",
+                        list.size() - kShown, head, rows[1]);
+  return page;
 }
 
 /// "R^2: 0.51 (95% interval 0.44 to 0.57)."
@@ -47,25 +98,47 @@ std::string sentence(const nlohmann::json& estimated, std::string_view title) {
   return fmt::format("<p>{}: {} (95% interval {}).</p>\n", title, html::rounded(*value), interval_in_words(estimated));
 }
 
+/// "Of 5 columns, 2 have an effect whose sign is certain: age, bmi."
+std::string lead(const nlohmann::json& list) {
+  std::string names;
+  std::size_t sure = 0;
+  constexpr std::size_t kNamed = 8;
+  for (const auto& one : list) {
+    if (!interval_of(one) || holds_zero(one)) continue;
+    if (sure++ < kNamed)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", html::name(html::text_at(one, "name").value_or("?")));
+  }
+  if (sure == 0)
+    return "<p class=\"verdict\">No column has an effect that can be told from none: the intervals all hold zero, or "
+           "have no end.</p>\n";
+  return fmt::format("<p class=\"verdict\">Of {} columns, {} {} an effect whose sign is certain at 95%: {}{}.</p>\n",
+                     list.size(), sure, sure == 1 ? "has" : "have", names,
+                     sure > kNamed ? fmt::format(" and {} more", sure - kNamed) : "");
+}
+
 }  // namespace
 
-std::string estimates_section(const Model& model) {
+std::string estimates_part(const Model& model) {
   const ModelKind& kind = kind_of(model.manifest);
   const auto subject = html::text_at(model.manifest, kind.subject);
   std::string page;
   for (const Estimates& estimates : kind.estimates) {
     const auto found = model.manifest.find(std::string(estimates.key));
     if (found == model.manifest.end()) continue;
-    page += found->is_array()
-                ? table(*found, fmt::format("{}{}", estimates.title, subject ? " for " + html::name(*subject) : ""))
-                : sentence(*found, estimates.title);
+    page +=
+        found->is_array()
+            ? lead(*found) + table(model, *found,
+                                   fmt::format("{}{}", estimates.title, subject ? " for " + html::name(*subject) : ""))
+            : sentence(*found, estimates.title);
   }
   if (page.empty()) return "";
   for (const Figure& figure : kind.figures)
     if (const auto value = html::number_at(model.manifest, figure.key))
       page += fmt::format("<p>{}</p>\n", fmt::format(fmt::runtime(figure.sentence), *value));
-  return fmt::format("<section>\n<h2>What was found</h2>\n{}<p class=\"note\">{}</p>\n</section>\n", page,
-                     kind.meaning);
+  return page + fmt::format(
+                    "<p class=\"note\">{} Bars compare columns: they show the effect over half of a column's "
+                    "public range.</p>\n",
+                    kind.meaning);
 }
 
 }  // namespace eigenveil

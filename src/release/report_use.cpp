@@ -56,8 +56,8 @@ std::string python(const Model& model) {
 }  // namespace
 
 std::string use_section(const Model& model) {
-  std::string page = fmt::format("<section>\n<h2>How to use the model</h2>\n<p>In Python:</p>\n<pre>{}</pre>\n",
-                                 html::escape(python(model)));
+  std::string page =
+      fmt::format("<section>\n<h2>How to use it</h2>\n<p>In Python:</p>\n<pre>{}</pre>\n", html::escape(python(model)));
   if (projects(model)) {
     page +=
         "<p>On the command line, which also clamps values to their public ranges and spreads out categories:</p>\n"

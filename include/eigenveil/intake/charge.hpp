@@ -28,6 +28,20 @@ struct PrivacyOptions {
   bool auto_delta = false;  ///< delta is 1 / (2 n), n public
 };
 
+/// The entry of the ledger that a release was charged to, and its budget before and after. Other releases may be
+/// charged meanwhile: these are the figures of the moments before and after this one.
+struct LedgerEntry {
+  std::int64_t id = 0;
+  std::string created;  ///< UTC, ISO 8601
+  std::string purpose;
+  std::string unit;              ///< what one row stands for
+  std::uint64_t generation = 0;  ///< of the ledger afterwards: a copy that has not come so far is older than the model
+  std::optional<DatasetBudget::Limit> limit;
+  double spent_before = 0;  ///< epsilon at the delta of the limit
+  double spent_after = 0;   ///< likewise
+  double remaining = 0;     ///< what a further Gaussian release may ask for
+};
+
 /// What was charged, as a manifest tells it.
 struct Charge {
   PrivacyPlan plan;
@@ -37,6 +51,7 @@ struct Charge {
   std::shared_ptr<nlohmann::json> federation = {};  ///< who holds the rows, if several do; complete after the fit
   bool limited = false;                             ///< the data set has a budget
   std::vector<PrivacyEvent> spares = {};            ///< charged beside the plan, and asked only if sites are lost
+  std::optional<LedgerEntry> entry = {};            ///< none without a ledger, and of noise that is not secret
 };
 
 /// The private files behind a release: which data set pays depends on them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "eigenveil/privacy/event.hpp"
@@ -14,6 +15,8 @@ class Reservation {
   virtual ~Reservation() = default;
   virtual const PrivacyPlan& plan() const = 0;
   virtual bool in_ledger() const = 0;
+  /// Its number in the ledger; 0 outside of one.
+  virtual std::int64_t entry() const { return 0; }
   /// Called by the oracle once, before its first answer is computed; on disk before it returns. An error means: do
   /// not answer.
   virtual Status begin_answering() = 0;

@@ -78,12 +78,13 @@ struct ModelKind {
   Prediction prediction = Prediction::kNone;
   bool heads = false;  ///< rows are pairs of two encoded views, which heads embed (job/clip.hpp)
 
-  std::string_view values = {};   ///< array of K numbers, one per direction
-  std::string_view value = {};    ///< what one of them is called
-  std::string_view meaning = {};  ///< what they say about the data, a sentence
-  std::string_view number = "#";  ///< what goes before their numbers
-  bool shares = false;            ///< they are eigenvalues: a report gives their shares of the sum
-  bool bars = false;              ///< a terminal draws them
+  std::string_view values = {};         ///< array of K numbers, one per direction
+  std::string_view value = {};          ///< what one of them is called
+  std::string_view meaning = {};        ///< what they say about the data, a sentence
+  std::string_view number = "#";        ///< what goes before their numbers
+  std::string_view item = "direction";  ///< what one of K is called
+  bool shares = false;                  ///< they are eigenvalues: a report gives their shares of the sum
+  bool bars = false;                    ///< a terminal draws them
   std::vector<Estimates> estimates = {};
   std::string_view subject = {};                   ///< key of the manifest: what the estimates are for
   std::vector<Figure> figures = {};                ///< told below values and estimates

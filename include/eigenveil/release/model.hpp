@@ -15,7 +15,9 @@ namespace eigenveil {
 /// What a fit releases. Arrays and manifest hold released values and public facts, nothing else.
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
 /// events [{label, mechanism, count}], noise [{label, entries, deviation}] of the answers as sums, guarantee (words),
-/// private (false when seeded), warnings [words], ledger {used, dataset}, rows (replace-one only), features [names],
+/// private (false when seeded), warnings [words], ledger {used, dataset, and of the entry that was charged: entry,
+/// generation, unit, epsilon, delta, spent_before, spent_after, remaining}, released (day, UTC) and purpose of that
+/// entry, rows (replace-one only), features [names],
 /// columns [specs of the public column map]; optional: noise_edge (the largest eigenvalue that noise alone would
 /// typically produce). The arrays of each kind of model, and the keys that only it has, are in release/kinds.cpp.
 struct Model {
