@@ -17,6 +17,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 std::string center_in_words(const std::string& center) {
   if (center == "range") return "about the middle of each column's range";
   if (center == "private") return "about a private mean, which is part of the release";
+  if (center == "mean") return "about the mean, found privately in two steps; it is part of the release";
   if (center == "none") return "about zero";
   return html::name(center);
 }
