@@ -10,19 +10,22 @@
 
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "remember.hpp"
 
 namespace eigenveil {
 namespace {
 
 // The search's share of a round's budget: epsilon^2 = share / (1 - share) mu^2.
 constexpr double kSearchShare = 0.1;
+// Of the method that remembers: an error of some hundred rows in half of them does not count.
+constexpr double kRememberedSearchShare = 0.05;
+// Its shares of mu^2 grow: early rounds only have to find the subspace, and nothing that they found is lost.
+constexpr double kGrowth = 1.3;
 
 // A public start: the same for every data set of that shape.
 Matrix start(std::size_t d, std::size_t k) {
   std::mt19937_64 random(20140601);
-  std::normal_distribution<double> normal;
-  return orthonormal(
-      Matrix::NullaryExpr(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k), [&] { return normal(random); }));
+  return orthonormal(public_normals(random, static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k)));
 }
 
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
@@ -48,6 +51,67 @@ Result<Answer> ask_filtered(Oracle& oracle, std::size_t round, const Directions&
   return std::move(answer.product);
 }
 
+// Adaptive power iteration as its paper has it uses the last product alone.
+bool remembers(const PcaOptions& options, const PowerOptions& power) {
+  return power.filter != RowFilter::kOff && power.narrow && !power.rows_above && !options.sparsity;
+}
+
+// A round's share of the mu^2 of all rounds.
+double round_share(std::size_t round, std::size_t rounds) {
+  double total = 0;
+  for (std::size_t t = 0; t < rounds; ++t) total += std::pow(kGrowth, static_cast<double>(t));
+  return std::pow(kGrowth, static_cast<double>(round)) / total;
+}
+
+// Fine within a factor of 16 of the last round's threshold, coarse elsewhere. It ends with what no row exceeds.
+std::vector<double> grid_around(double theta, double radius, const std::vector<double>& coarse, double ratio) {
+  constexpr double kAround = 16;
+  const double fine = std::cbrt(ratio);
+  const double top = radius * radius;
+  std::vector<double> grid;
+  for (std::size_t i = 0; i < coarse.size(); i += 3)
+    if (coarse[i] < theta / kAround) grid.push_back(coarse[i]);
+  for (double g = theta / kAround; g <= theta * kAround && g < top; g *= fine) grid.push_back(g);
+  for (std::size_t i = 0; i < coarse.size(); i += 3)
+    if (coarse[i] > theta * kAround) grid.push_back(coarse[i]);
+  if (grid.empty() || grid.back() < top) grid.push_back(top);
+  return grid;
+}
+
+Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
+                                  const Preparation& prepared) {
+  const RowsShape shape = oracle.shape();
+  const double n = prepared.rows;
+  const bool drop = power.filter == RowFilter::kDrop;
+  const auto above = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * n);
+  const auto widths = block_widths(options.components, shape.columns, power.rounds);
+  RememberedProducts memory(start(shape.columns, widths[0]), widths, options.components);
+  std::vector<double> sigmas;
+  const double tau = prepared.mean_deviation;
+  double theta = 0;  // in units of U diag(w)
+  for (std::size_t round = 0; round < power.rounds; ++round) {
+    const auto X = EIGENVEIL_TRY(Directions::quantise(memory.directions()));
+    const double scale = memory.scale();
+    const auto coarse = threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio);
+    const FilteredApply query{
+        X, round == 0 ? coarse : grid_around(theta / scale, shape.lattice.radius, coarse, power.grid_ratio),
+        drop ? FilterMode::kDrop : FilterMode::kShrink};
+    const auto answer =
+        EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query, above));
+    theta = query.grid[*answer.chosen] * scale;
+    sigmas.push_back(answer.product.deviation() / n * scale);
+    const Matrix A = X.scaled() * (scale * std::ldexp(1.0, -Directions::kBits));
+    // Y = (G / n - tau^2 I) A: the error r of the mean adds r r^T to G / n, tau^2 I on average.
+    memory.learn(A, answer.product.value() * (scale / n) - tau * tau * A, sigmas.back());
+  }
+  Matrix components = memory.vectors();
+  fix_signs(components);
+  const double edge = ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, sigmas);
+  // The error of the mean is a direction of its own, of eigenvalue about tau^2 d.
+  const double error = tau * tau * std::pow(std::sqrt(static_cast<double>(shape.columns)) + 1.2, 2);
+  return PcaResult{components, memory.values().cwiseMax(0.0), prepared.mean, n, std::max(edge, error), tau};
+}
+
 // s (d / s)^(1 - t / (T - 1)): a start that knows nothing must not decide about columns in its first rounds.
 std::size_t kept_rows(std::size_t d, std::size_t s, std::size_t round, const PowerOptions& power) {
   if (!power.narrow || round + 1 == power.rounds) return s;
@@ -71,13 +135,13 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
 }
 
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
-  const double rounds = static_cast<double>(power.rounds);
-  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, std::sqrt(rounds)));
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, 1.0));
+  const bool grows = remembers(options, power);
+  const double search = power.filter == RowFilter::kOff ? 0 : grows ? kRememberedSearchShare : kSearchShare;
   for (std::size_t round = 0; round < power.rounds; ++round) {
-    if (power.filter != RowFilter::kOff)
-      plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(kSearchShare)}});
-    const double share = power.filter == RowFilter::kOff ? 1 : 1 - kSearchShare;
-    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt(share)}});
+    const double share = grows ? round_share(round, power.rounds) : 1 / static_cast<double>(power.rounds);
+    if (search > 0) plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(search * share)}});
+    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt((1 - search) * share)}});
   }
   return plan;
 }
@@ -86,6 +150,7 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
+  if (remembers(options, power)) return fit_remembering(oracle, options, power, prepared);
 
   Matrix Q = start(shape.columns, options.components);
   Matrix product;
