@@ -228,7 +228,10 @@ TEST(FilteredSensitivity, IsNeverExceeded) {
     const int bits = std::uniform_int_distribution<>(4, 20)(random);
     const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 12)(random);
     const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
-    const Matrix X = random_directions(random, d, k);
+    Matrix X = random_directions(random, d, k);
+    // Columns of different lengths, too.
+    std::uniform_real_distribution<> length(trial % 3 == 0 ? 0.05 : 1, 1);
+    for (auto column : X.colwise()) column *= length(random);
     const double L = std::ldexp(1.0, bits);
     const double ratio = std::uniform_real_distribution<>(1.05, 3)(random);
     std::vector<double> grid;

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 
 #include "eigenveil/estimators/pca/gram.hpp"
+#include "remember.hpp"
 
 namespace eigenveil {
 namespace {
@@ -85,13 +87,16 @@ Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle) {
 
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads) {
   const bool spiked_power = program.method == PcaMethod::kSpiked && program.spiked.subspace == Subspace::kAdaptivePower;
-  const std::size_t k =
-      program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
   const bool narrow = iterates(program) || spiked_power;
+  std::size_t k = program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
+  if (program.method == PcaMethod::kAdaptivePower || spiked_power) k = block_widths(k, columns, 1)[0];
   // one sum per thread, the exact total (twice as wide), the released matrix and its solver
   const std::size_t plain = columns * (narrow ? k : columns) * sizeof(double) * (static_cast<std::size_t>(threads) + 6);
   if (!narrow || program.method == PcaMethod::kPower || program.power.filter == RowFilter::kOff) return plain;
-  const std::size_t grid = threshold_grid(1, columns, k, program.power.grid_ratio).size();
+  // Of the first round, or of a later one: fine around the last threshold, coarse elsewhere.
+  const std::size_t coarse = threshold_grid(1, columns, k, program.power.grid_ratio).size();
+  const auto fine = static_cast<std::size_t>(6 * std::log(16.0) / std::log(program.power.grid_ratio)) + 3;
+  const std::size_t grid = std::max(coarse, coarse / 3 + fine);
   return plain + sweep_bytes(columns, k, grid, threads);
 }
 

@@ -11,19 +11,22 @@
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
 #include "eigenveil/verdict/simulated.hpp"
+#include "remember.hpp"
 
 namespace eigenveil {
 namespace {
 
 // The search's share of a round's budget: epsilon^2 = share / (1 - share) mu^2.
 constexpr double kSearchShare = 0.1;
+// Of the method that remembers: an error of some hundred rows in half of them does not count.
+constexpr double kRememberedSearchShare = 0.05;
+// Its shares of mu^2 grow: early rounds only have to find the subspace, and nothing that they found is lost.
+constexpr double kGrowth = 1.3;
 
 // A public start: the same for every data set of that shape.
 Matrix start(std::size_t d, std::size_t k) {
   std::mt19937_64 random(20140601);
-  std::normal_distribution<double> normal;
-  return orthonormal(
-      Matrix::NullaryExpr(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k), [&] { return normal(random); }));
+  return orthonormal(public_normals(random, static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k)));
 }
 
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
@@ -47,6 +50,33 @@ Result<Answer> ask_filtered(Oracle& oracle, std::size_t round, const Directions&
   auto answer = EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query,
                                                   static_cast<std::int64_t>(above)));
   return std::move(answer.product);
+}
+
+// Adaptive power iteration as its paper has it uses the last product alone.
+bool remembers(const PcaOptions& options, const PowerOptions& power) {
+  return power.filter != RowFilter::kOff && power.narrow && !power.rows_above && !options.sparsity;
+}
+
+// A round's share of the mu^2 of all rounds.
+double round_share(std::size_t round, std::size_t rounds) {
+  double total = 0;
+  for (std::size_t t = 0; t < rounds; ++t) total += std::pow(kGrowth, static_cast<double>(t));
+  return std::pow(kGrowth, static_cast<double>(round)) / total;
+}
+
+// Fine within a factor of 16 of the last round's threshold, coarse elsewhere. It ends with what no row exceeds.
+std::vector<double> grid_around(double theta, double radius, const std::vector<double>& coarse, double ratio) {
+  constexpr double kAround = 16;
+  const double fine = std::cbrt(ratio);
+  const double top = radius * radius;
+  std::vector<double> grid;
+  for (std::size_t i = 0; i < coarse.size(); i += 3)
+    if (coarse[i] < theta / kAround) grid.push_back(coarse[i]);
+  for (double g = theta / kAround; g <= theta * kAround && g < top; g *= fine) grid.push_back(g);
+  for (std::size_t i = 0; i < coarse.size(); i += 3)
+    if (coarse[i] > theta * kAround) grid.push_back(coarse[i]);
+  if (grid.empty() || grid.back() < top) grid.push_back(top);
+  return grid;
 }
 
 // s (d / s)^(1 - t / (T - 1)): a start that knows nothing must not decide about columns in its first rounds.
@@ -78,17 +108,20 @@ struct PowerRun {
   PcaOptions options;
   PowerOptions power;
   Preparation prepared;
-  std::vector<double> noise;  // of each round's product, per row
-  Matrix first;               // G Q_0
-  Found found;
+  std::vector<double> noise = {};  // of each round's product, per row
+  Matrix first = {};               // G Q_0
+  Found found = {};
+  std::vector<std::size_t> widths = {};  // of the blocks of an iteration that remembers; none: it does not
+  // What the filter of a round leaves of the eigenvalues, in units of what that of the last one leaves.
+  std::vector<double> kept = std::vector<double>(power.rounds, 1.0);
 
   /// Q_0^T G Q_0 has the level of all directions, less what the components account for.
   double level() const {
-    const Matrix Q = start(static_cast<std::size_t>(first.rows()), options.components);
+    const Matrix Q = start(static_cast<std::size_t>(first.rows()), static_cast<std::size_t>(first.cols()));
     const Matrix seen = (found.directions.transpose() * Q).cwiseAbs2();  // components x columns of Q
     const double left = static_cast<double>(Q.cols()) - seen.sum();
-    return std::max(0.0,
-                    ((Q.transpose() * first).trace() - seen.rowwise().sum().dot(found.values)) / std::max(left, 0.05));
+    const double trace = (Q.transpose() * first).trace() / kept[0];
+    return std::max(0.0, (trace - seen.rowwise().sum().dot(found.values)) / std::max(left, 0.05));
   }
 
   /// A neighbour of the last component that nobody saw, as far below it as it is below the one before.
@@ -132,11 +165,23 @@ struct PowerRun {
     const auto among_others = others(d, b / std::sqrt(n), stream);
     const double tau = prepared.mean_deviation;
     const Vector r = tau * stream.normals(d, 1);
+    const auto answer = [&](const Matrix& Q, std::size_t round) -> Matrix {
+      const Matrix TQ = T.transpose() * Q;
+      return kept[round] * ((b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
+                            among_others(Q)) +
+             noise[round] * stream.normals(d, Q.cols());
+    };
+    if (!widths.empty()) {
+      RememberedProducts memory(start(static_cast<std::size_t>(d), widths[0]), widths, options.components);
+      for (std::size_t round = 0; round < noise.size(); ++round) {
+        const Matrix A = memory.directions() * memory.scale();
+        memory.learn(A, answer(A, round), noise[round]);
+      }
+      return {memory.values(), memory.vectors()};
+    }
     Matrix Q = start(static_cast<std::size_t>(d), options.components), product;
     for (std::size_t round = 0; round < noise.size(); ++round) {
-      const Matrix TQ = T.transpose() * Q;
-      product = (b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
-                among_others(Q) + noise[round] * stream.normals(d, Q.cols());
+      product = answer(Q, round);
       Q = next(product, round, options, power);
     }
     return found_in(Q, product);
@@ -164,6 +209,47 @@ struct PowerRun {
   }
 };
 
+Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
+                                  const Preparation& prepared) {
+  const RowsShape shape = oracle.shape();
+  const double n = prepared.rows;
+  const bool drop = power.filter == RowFilter::kDrop;
+  const auto above = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * n);
+  const auto widths = block_widths(options.components, shape.columns, power.rounds);
+  RememberedProducts memory(start(shape.columns, widths[0]), widths, options.components);
+  PowerRun run{.options = options, .power = power, .prepared = prepared, .widths = widths};
+  if (!drop)
+    for (std::size_t t = 0; t < power.rounds; ++t)
+      run.kept[t] = kept_by_filter(widths[t]) / kept_by_filter(widths.back());
+  const double tau2 = prepared.mean_deviation * prepared.mean_deviation;
+  double theta = 0;  // in units of U diag(w)
+  for (std::size_t round = 0; round < power.rounds; ++round) {
+    const auto X = EIGENVEIL_TRY(Directions::quantise(memory.directions()));
+    const double scale = memory.scale();
+    const auto coarse = threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio);
+    const FilteredApply query{
+        X, round == 0 ? coarse : grid_around(theta / scale, shape.lattice.radius, coarse, power.grid_ratio),
+        drop ? FilterMode::kDrop : FilterMode::kShrink};
+    const auto answer =
+        EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query, above));
+    theta = query.grid[*answer.chosen] * scale;
+    run.noise.push_back(answer.product.deviation() / n * scale);
+    const Matrix A = X.scaled() * (scale * std::ldexp(1.0, -Directions::kBits));
+    // Y = (G / n - tau^2 I) A: the error r of the mean adds r r^T to G / n, tau^2 I on average.
+    const Matrix Y = answer.product.value() * (scale / n) - tau2 * A;
+    if (round == 0) run.first = Y;
+    memory.learn(A, Y, run.noise.back());
+  }
+  run.found = {memory.values().cwiseMax(0.0), memory.vectors()};
+  fix_signs(run.found.directions);
+  const double error = std::pow(prepared.mean_deviation * (std::sqrt(static_cast<double>(shape.columns)) + 1.2), 2);
+  const double edge = std::max(run.level() + error,
+                               ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, run.noise));
+  PcaResult result{run.found.directions, run.found.values, prepared.mean, n, edge, prepared.mean_deviation};
+  result.judge = [run = std::move(run)] { return run.judge(); };
+  return result;
+}
+
 }  // namespace
 
 // Thresholds B^2 / ratio^m, ..., B^2 / ratio, B^2: from far below the statistic of a typical row, which is about
@@ -179,13 +265,13 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
 }
 
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
-  const double rounds = static_cast<double>(power.rounds);
-  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, std::sqrt(rounds)));
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, 1.0));
+  const bool grows = remembers(options, power);
+  const double search = power.filter == RowFilter::kOff ? 0 : grows ? kRememberedSearchShare : kSearchShare;
   for (std::size_t round = 0; round < power.rounds; ++round) {
-    if (power.filter != RowFilter::kOff)
-      plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(kSearchShare)}});
-    const double share = power.filter == RowFilter::kOff ? 1 : 1 - kSearchShare;
-    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt(share)}});
+    const double share = grows ? round_share(round, power.rounds) : 1 / static_cast<double>(power.rounds);
+    if (search > 0) plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(search * share)}});
+    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt((1 - search) * share)}});
   }
   return plan;
 }
@@ -194,10 +280,11 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
+  if (remembers(options, power)) return fit_remembering(oracle, options, power, prepared);
 
   Matrix Q = start(shape.columns, options.components);
   Matrix product;
-  PowerRun run{.options = options, .power = power, .prepared = prepared, .noise = {}, .first = {}, .found = {}};
+  PowerRun run{.options = options, .power = power, .prepared = prepared};
   for (std::size_t round = 0; round < power.rounds; ++round) {
     const auto X = EIGENVEIL_TRY(Directions::quantise(Q));
     const bool filtered = power.filter != RowFilter::kOff;

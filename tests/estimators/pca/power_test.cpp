@@ -19,6 +19,7 @@ using test::without_noise;
 struct Setting {
   const char* name;
   RowFilter filter;
+  bool narrow = true;  // and so remembers, if it filters
 };
 
 class PowerFamily : public ::testing::TestWithParam<Setting> {};
@@ -36,7 +37,7 @@ TEST_P(PowerFamily, WithoutNoiseConvergesToTheTopSubspace) {
   Matrix basis;
   const RowMajorMatrix rows = graded_rows(random, 4000, 12, basis);
   const PcaOptions options{.components = 2};
-  const PowerOptions power{.rounds = 60, .filter = GetParam().filter};
+  const PowerOptions power{.rounds = 60, .filter = GetParam().filter, .narrow = GetParam().narrow};
   const PrivacyPlan plan = without_noise(plan_power(Adjacency::kReplaceOne, options, power));
   auto oracle = oracle_over(rows, 20, plan, 1);
   const auto fit = fit_power(oracle, options, power);
@@ -59,7 +60,7 @@ TEST_P(PowerFamily, MetersItsPlanUnderBothAdjacencies) {
   const RowMajorMatrix rows = graded_rows(random, 2000, 8, basis);
   PcaOptions options{.components = 2};
   options.preparation.mean = MeanBy::kOnce;
-  const PowerOptions power{.rounds = 3, .filter = GetParam().filter};
+  const PowerOptions power{.rounds = 3, .filter = GetParam().filter, .narrow = GetParam().narrow};
   for (const Adjacency adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
     const auto plan = calibrate(plan_power(adjacency, options, power), *Epsilon::of(2), *Delta::of(1e-6));
     ASSERT_TRUE(plan.ok()) << plan.error().message;
@@ -76,7 +77,7 @@ TEST_P(PowerFamily, ThreadsDoNotChangeTheAnswer) {
   Matrix basis;
   const RowMajorMatrix rows = graded_rows(random, 3000, 10, basis);
   const PcaOptions options{.components = 2};
-  const PowerOptions power{.rounds = 3, .filter = GetParam().filter};
+  const PowerOptions power{.rounds = 3, .filter = GetParam().filter, .narrow = GetParam().narrow};
   const auto plan = calibrate(plan_power(Adjacency::kReplaceOne, options, power), *Epsilon::of(1), *Delta::of(1e-6));
   auto one = oracle_over(rows, 12, *plan, 9, 1);
   const auto expected = fit_power(one, options, power);
@@ -88,12 +89,13 @@ TEST_P(PowerFamily, ThreadsDoNotChangeTheAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(Filters, PowerFamily,
                          ::testing::Values(Setting{"off", RowFilter::kOff}, Setting{"shrink", RowFilter::kShrink},
-                                           Setting{"drop", RowFilter::kDrop}),
+                                           Setting{"drop", RowFilter::kDrop},
+                                           Setting{"forgetful", RowFilter::kShrink, false}),
                          [](const auto& info) { return info.param.name; });
 
-double mean_error(RowFilter filter, std::size_t rounds) {
+double mean_error(RowFilter filter, std::size_t rounds, bool remembers = true) {
   const PcaOptions options{.components = 1};
-  const PowerOptions power{.rounds = rounds, .filter = filter};
+  const PowerOptions power{.rounds = rounds, .filter = filter, .narrow = remembers};
   const auto plan = calibrate(plan_power(Adjacency::kReplaceOne, options, power), *Epsilon::of(1), *Delta::of(1e-6));
   double mean = 0;
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
@@ -109,6 +111,28 @@ double mean_error(RowFilter filter, std::size_t rounds) {
 TEST(AdaptivePower, BeatsThePlainPowerMethodInManyColumns) {
   EXPECT_LT(mean_error(RowFilter::kShrink, 6), 0.5);
   EXPECT_GT(mean_error(RowFilter::kOff, 6), 0.8);
+}
+
+TEST(AdaptivePower, ForgettingProductsCostsHalfTheAccuracy) {
+  const double remembering = mean_error(RowFilter::kShrink, 8);
+  EXPECT_LT(remembering, 0.12);
+  EXPECT_GT(mean_error(RowFilter::kShrink, 8, false), 1.5 * remembering);
+}
+
+// Rows of no direction at all. One component: of three the first is called noise in 7 of these 10 runs, too few to
+// assert.
+TEST(AdaptivePower, SaysThatNoiseIsNoise) {
+  const PcaOptions options{.components = 1};
+  const auto plan = calibrate(plan_power(Adjacency::kReplaceOne, options, {}), *Epsilon::of(1), *Delta::of(1e-6));
+  int called = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    std::mt19937_64 random(seed);
+    const RowMajorMatrix rows = test::normal_matrix(random, 3000, 40) / std::sqrt(40.0);
+    auto oracle = oracle_over(rows, 1.5, *plan, seed);
+    const auto fit = fit_power(oracle, options, {});
+    called += fit->eigenvalues[0] <= fit->noise_edge ? 1 : 0;
+  }
+  EXPECT_GE(called, 9);
 }
 
 TEST(SparsePower, FindsTheColumnsThatHaveALoading) {

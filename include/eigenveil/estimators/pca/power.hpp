@@ -8,7 +8,7 @@ namespace eigenveil {
 
 // Noisy subspace iteration, Q <- qr(G Q + noise), as a family:
 //   power           filter off                  (Hardt and Price 2014)
-//   adaptive-power  filter shrink or drop       (Nguyen, Ene, Nguyen 2026, and its block form for k > 1)
+//   adaptive-power  filter shrink or drop       (Nguyen, Ene, Nguyen 2026); ours remembers all products: remember.hpp
 //   sparse-power    PcaOptions::sparsity s      (distributed sparse PCA: the s rows of Q of largest norm are kept)
 // A round is one sweep over the rows: O(n d k) time. Memory besides them is O(d k), filtered O(d k log d).
 
@@ -18,7 +18,7 @@ struct PowerOptions {
   double grid_ratio = 1.25;               ///< of consecutive thresholds; the paper's is 2
   double share_above = 0.5;               ///< share of rows that may exceed the threshold (drop: a twentieth of it)
   std::optional<double> rows_above = {};  ///< their number instead, as in the paper
-  bool narrow = true;  ///< sparse: from all columns to s of them over the rounds; the paper keeps s from the first on
+  bool narrow = true;  ///< start wide, narrow and remember products; papers keep what is asked for from the first on
 };
 
 /// The thresholds that a round searches, ascending; the last one always passes.
