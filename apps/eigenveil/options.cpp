@@ -40,13 +40,19 @@ namespace {
 
 // Concerns are heard by whoever said --yes, asked of a person, and end a run that nobody watches.
 Status confirmed(const std::vector<Concern>& concerns, const OutputFlags& output) {
-  std::string words;
-  for (const Concern& concern : concerns) words += with_flags(concern.words) + ". ";
+  const auto words = [&](bool all) {
+    std::string text;
+    for (const Concern& concern : concerns)
+      if (all || !concern.of_rows) text += with_flags(concern.words) + ". ";
+    return text;
+  };
   if (output.yes) {
-    if (!output.quiet) complain("eigenveil: {}\n", words);
+    // Whoever said so in advance hears nothing that rows decide: such a run ends in the same words for any rows.
+    const std::string known = words(false);
+    if (!output.quiet && !known.empty()) complain("eigenveil: {}\n", known);
     return {};
   }
-  const auto answer = output.json ? std::nullopt : ask_yes_or_no("eigenveil: " + words + "Go on?");
+  const auto answer = output.json ? std::nullopt : ask_yes_or_no("eigenveil: " + words(true) + "Go on?");
   if (!answer) return unconfirmed(concerns);
   return *answer ? Status() : Status(usage_error("nothing was charged"));
 }

@@ -57,7 +57,8 @@ class AppTest(unittest.TestCase):
 
     def run_program(self, *args, expect=OK, program=PROGRAM, yes=True, **kwargs):
         # Small files and large epsilons ask for it; test_concerns.py shows what is asked.
-        if yes and (args[:1] and args[0] in FITS or args[:2] == ("clip", "fit")) and "--yes" not in args:
+        command = args[args.index(PROGRAM) + 1:] if PROGRAM in args else args
+        if yes and command and (command[0] in FITS or command[:2] == ("clip", "fit")) and "--yes" not in args:
             args = (*args, "--yes")
         environment = {**os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data")}
         done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
