@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -77,18 +75,11 @@ std::optional<ClipTraining> clip_training(const ClipFitFlags& flags) {
 }
 
 Result<ClipJob> clip_job(const ClipFitFlags& flags) {
-  const bool auto_delta = flags.delta == "auto";
   PrivacyFlags spending = flags.privacy;
-  spending.delta = 0.5;
+  spending.delta = flags.delta;
   // Batches are sampled: what is hidden is one pair more or less.
   if (spending.adjacency.empty())
     spending.adjacency = flags.method == "batch" || flags.method == "pair" ? "add-remove-one" : "replace-one";
-  if (!auto_delta) {
-    const auto* end = flags.delta.data() + flags.delta.size();
-    const auto [stop, failure] = std::from_chars(flags.delta.data(), end, spending.delta);
-    if (failure != std::errc() || stop != end)
-      return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", flags.delta));
-  }
   auto privacy = EIGENVEIL_TRY(spending.options());
   auto run = EIGENVEIL_TRY(flags.run.options());
   auto encoders = EIGENVEIL_TRY(clip_encoders(flags));
@@ -108,7 +99,6 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
   if (!flags.objective.empty()) job.objective = flags.objective;
   job.dim = flags.dim;
   job.temperature = flags.temperature;
-  job.fit.privacy.auto_delta = auto_delta;
   return job;
 }
 
@@ -194,7 +184,7 @@ Command clip_fit_command(CLI::App& clip) {
       ->description(
           "What is protected: replace-one row, or add-remove-one (hides the row count; default for batch, pair)")
       ->default_str("");
-  app->add_option("--delta", flags->delta, "Probability that epsilon does not hold, or auto: 1 / (2 pairs)")
+  app->add_option("--delta", flags->delta, "Probability that epsilon does not hold, or auto: pairs^-1.1")
       ->required()
       ->group("Privacy");
   flags->output.add_to(*app);

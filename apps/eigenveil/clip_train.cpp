@@ -23,6 +23,8 @@ int run_clip_train(const ClipTrainFlags& flags) {
   ClipTrainJob job = flags.job;
   const auto privacy = flags.privacy.options();
   if (!privacy) return fail(privacy.error());
+  if (privacy->auto_delta)
+    return fail(usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number"));
   const auto run = flags.run.options();
   if (!run) return fail(run.error());
   job.privacy = *privacy;

@@ -50,7 +50,7 @@ void show_table(const ForecastReport& report, double target) {
 
 void ForecastFlags::add_budget_to(CLI::App& app, const char* adjacencies) {
   app.add_option("--epsilon", epsilon, "Privacy loss")->required();
-  app.add_option("--delta", delta, "Probability that epsilon does not hold")->required();
+  app.add_option("--delta", delta, "Probability that epsilon does not hold, or auto: rows^-1.1")->required();
   app.add_option("--adjacency", adjacency, adjacencies)->capture_default_str();
 }
 
@@ -63,18 +63,20 @@ void ForecastFlags::add_output_to(CLI::App& app) {
   run.add_to(app);
 }
 
-Result<Budget> ForecastFlags::budget() const {
+Result<Budget> ForecastFlags::budget(std::size_t rows) const {
   if (!(target > 0 && target < 1))
     return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", target));
   const auto loss = EIGENVEIL_TRY(Epsilon::of(epsilon));
-  const auto failure = EIGENVEIL_TRY(Delta::of(delta));
+  const auto failure = EIGENVEIL_TRY(delta == "auto" ? Result<Delta>(delta_for(rows)) : delta_from_text(delta));
   const auto neighbours = EIGENVEIL_TRY(adjacency_from_name(adjacency));
   return Budget{loss, failure, neighbours};
 }
 
-std::string opening_words(const PublicModel& model, const ForecastFlags& flags, double row_bound) {
+std::string opening_words(const ForecastRequest& request, double row_bound) {
+  const PublicModel& model = *request.model;
   return fmt::format("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.",
-                     with_commas(model.rows()), with_commas(model.columns()), flags.epsilon, flags.delta, row_bound);
+                     with_commas(model.rows()), with_commas(model.columns()), request.budget.epsilon.value(),
+                     request.budget.delta.value(), row_bound);
 }
 
 int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, const std::string& opening) {

@@ -24,7 +24,9 @@ Result<Release> released(const MatricesFlags& flags) {
   const MatricesJob job{std::move(fit),      std::move(choices),  flags.matrix_a, flags.matrix_b,
                         flags.sensitivity_a, flags.sensitivity_b, flags.rows};
   Terminal terminal(flags.output.quiet);
-  return release(job, terminal);
+  MatricesJob asked = job;
+  asked.fit.confirm = confirm_by(flags.output);
+  return release(asked, terminal);
 }
 
 int run(const MatricesFlags& flags) {

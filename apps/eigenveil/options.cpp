@@ -11,6 +11,7 @@
 
 #include "eigenveil/base/memory.hpp"
 #include "first_line.hpp"
+#include "flags.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -35,10 +36,39 @@ Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const 
   return FitJob{std::move(reading), std::move(spending), std::move(running), output.out, output.report, reporting};
 }
 
+namespace {
+
+// Concerns are heard by whoever said --yes, asked of a person, and end a run that nobody watches.
+Status confirmed(const std::vector<Concern>& concerns, const OutputFlags& output) {
+  const auto words = [&](bool all) {
+    std::string text;
+    for (const Concern& concern : concerns)
+      if (all || !concern.of_rows) text += with_flags(concern.words) + ". ";
+    return text;
+  };
+  if (output.yes) {
+    // Whoever said so in advance hears nothing that rows decide: such a run ends in the same words for any rows.
+    const std::string known = words(false);
+    if (!output.quiet && !known.empty()) complain("eigenveil: {}\n", known);
+    return {};
+  }
+  const auto answer = output.json ? std::nullopt : ask_yes_or_no("eigenveil: " + words(true) + "Go on?");
+  if (!answer) return unconfirmed(concerns);
+  return *answer ? Status() : Status(usage_error("nothing was charged"));
+}
+
+}  // namespace
+
+Confirm confirm_by(const OutputFlags& output) {
+  return [output](const std::vector<Concern>& concerns) { return confirmed(concerns, output); };
+}
+
 Result<Release> released(const Result<Study>& study, const OutputFlags& output) {
   if (!study) return study.error();
   Terminal terminal(output.quiet);
-  auto outcome = release(*study, terminal);
+  Study asked = *study;
+  asked.job.confirm = confirm_by(output);
+  auto outcome = release(asked, terminal);
   // A file whose header nobody stated was refused; its operator sees its first line.
   const RowOptions& rows = study->job.rows;
   if (const auto facts = file_facts(rows); !outcome && facts && !rows.data.empty())
@@ -53,6 +83,12 @@ bool elsewhere(const CLI::App& app) {
 std::optional<std::size_t> count_from_text(const std::string& text) {
   const auto value = number<std::size_t>(text);
   return value && *value > 0 ? value : std::nullopt;
+}
+
+Result<Delta> delta_from_text(const std::string& text) {
+  const auto value = number<double>(text);
+  if (!value) return usage_error(fmt::format("--delta must be a number or auto, but is '{}'", text));
+  return Delta::of(*value);
 }
 
 Result<std::size_t> bytes_from_text(const std::string& text) {
@@ -177,7 +213,8 @@ void PrivacyFlags::add_to(CLI::App& app) {
   app.add_option("--epsilon", epsilon, "Privacy loss; smaller is more private, 1 is a common choice")
       ->required()
       ->group("Privacy");
-  app.add_option("--delta", delta, "Probability that epsilon does not hold; below 1 / number of rows")
+  app.add_option("--delta", delta,
+                 "Probability that epsilon does not hold; below 1 / number of rows. auto: rows^-1.1 (replace-one)")
       ->required()
       ->group("Privacy");
   app.add_option("--adjacency", adjacency,
@@ -203,13 +240,15 @@ void PrivacyFlags::add_to(CLI::App& app) {
 
 Result<PrivacyOptions> PrivacyFlags::options() const {
   const auto e = EIGENVEIL_TRY(Epsilon::of(epsilon));
-  const auto d = EIGENVEIL_TRY(Delta::of(delta));
+  // `auto` is settled once the number of rows is known.
+  const auto d = EIGENVEIL_TRY(delta == "auto" ? Delta::of(0.5) : delta_from_text(delta));
   const auto a = EIGENVEIL_TRY(adjacency_from_name(adjacency));
   if (no_ledger && !dataset.empty())
     return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
   PrivacyOptions options{e, d, a};
   options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
   options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
+  options.auto_delta = delta == "auto";
   options.use_ledger = !no_ledger;
   options.ledger = ledger;
   options.dataset = dataset;
@@ -322,6 +361,9 @@ void OutputFlags::add_to(CLI::App& app) {
       ->group("Output");
   app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there")->group("Output");
   app.add_flag("--quiet", quiet, "No progress on stderr")->group("Output");
+  app.add_flag("--yes", yes,
+               "Go on where nothing will be learnt, epsilon is above 10, delta above 1 / rows, or rows count as zero")
+      ->group("Output");
   app.add_flag("--diagnostics", diagnostics,
                "Show the operator how many rows were shortened (not private: do not share)")
       ->group("Output");

@@ -51,7 +51,7 @@ struct RowFlags {
 
 struct PrivacyFlags {
   double epsilon = 0;
-  double delta = 0;
+  std::string delta;
   std::string adjacency = "replace-one";
   std::string accounting = "tight";
   std::string calibration = "tight";
@@ -122,6 +122,7 @@ struct OutputFlags {
   bool json = false;
   bool quiet = false;
   bool diagnostics = false;
+  bool yes = false;
   void add_to(CLI::App& app);
   Result<ReportOptions> report_options() const;
 };
@@ -136,8 +137,14 @@ constexpr const char* kNoEngines = "this build has no federation: run scripts/in
 Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
                        const OutputFlags& output);
 
+/// Concerns are told to whoever said --yes, asked of a person, and end a run that nobody watches.
+Confirm confirm_by(const OutputFlags& output);
+
 /// Runs a study, with its progress on the terminal.
 Result<Release> released(const Result<Study>& study, const OutputFlags& output);
+
+/// What --delta says, but for auto.
+Result<Delta> delta_from_text(const std::string& text);
 
 /// A whole number from 1.
 std::optional<std::size_t> count_from_text(const std::string& text);

@@ -75,11 +75,11 @@ Result<SpectrumModel> spectrum_model_from(const PlanFlags& flags, SpectrumTask t
 int run(const PlanFlags& flags, SpectrumTask task) {
   const auto model = spectrum_model_from(flags, task);
   if (!model) return fail(model.error());
-  const auto budget = flags.forecast.budget();
+  const auto budget = flags.forecast.budget(flags.rows);
   if (!budget) return fail(budget.error());
   const ForecastRequest request =
       task == SpectrumTask::kPca ? pca_forecast(*model, *budget) : covariance_forecast(*model, flags.rank, *budget);
-  return show_forecast(request, flags.forecast, opening_words(*request.model, flags.forecast, model->row_bound));
+  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound));
 }
 
 void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {

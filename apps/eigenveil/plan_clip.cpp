@@ -23,7 +23,7 @@ struct ClipPlanFlags {
 };
 
 Result<ForecastRequest> clip_forecast_from(const ClipPlanFlags& flags) {
-  const auto budget = EIGENVEIL_TRY(flags.forecast.budget());
+  const auto budget = EIGENVEIL_TRY(flags.forecast.budget(flags.rows));
   ClipTrial trial{.batch = flags.batch};
   trial.training.steps = flags.steps;
   trial.training.clip = flags.clip;
@@ -33,12 +33,15 @@ Result<ForecastRequest> clip_forecast_from(const ClipPlanFlags& flags) {
 }
 
 int run_clip_plan(const ClipPlanFlags& flags) {
+  const auto request = clip_forecast_from(flags);
+  if (!request) return fail(request.error());
   return show_forecast(
-      clip_forecast_from(flags), flags.forecast,
+      request, flags.forecast,
       fmt::format("Forecast for {} pairs of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} "
                   "(--sample-rate {:.3g}); nothing was spent.",
                   with_commas(flags.rows), flags.x_columns, flags.y_columns, flags.forecast.epsilon,
-                  flags.forecast.delta, flags.batch, std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
+                  request->budget.delta.value(), flags.batch,
+                  std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ Result<GepModel> gep_model_from(const GepPlanFlags& flags, GepTask task) {
 }
 
 int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
-  const auto budget = flags.forecast.budget();
+  const auto budget = flags.forecast.budget(flags.rows);
   if (!budget) return fail(budget.error());
   const auto run = flags.forecast.run.options();
   if (!run) return fail(run.error());
   const auto model = gep_model_from(flags, task);
   if (!model) return fail(model.error());
   const ForecastRequest request = gep_forecast(*model, *budget, *run);
-  return show_forecast(request, flags.forecast, opening_words(*request.model, flags.forecast, model->row_bound));
+  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound));
 }
 
 void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {

@@ -92,14 +92,14 @@ Command regress_plan_command(CLI::App& plan) {
       "noise.\nExample:\n"
       "  eigenveil plan regress --rows 50000 --columns 8 --epsilon 1 --delta 1e-6");
   return {app, [flags] {
-            const auto budget = flags->forecast.budget();
+            const auto budget = flags->forecast.budget(flags->model.rows);
             if (!budget) return fail(budget.error());
             const auto ridge = ridge_from(flags->ridge);
             if (!ridge) return fail(ridge.error());
             const auto words =
                 fmt::format("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}; nothing was spent.",
                             with_commas(flags->model.rows), with_commas(flags->model.columns), flags->forecast.epsilon,
-                            flags->forecast.delta);
+                            budget->delta.value());
             return show_forecast(regress_forecast(flags->model, *budget, *ridge), flags->forecast, words);
           }};
 }

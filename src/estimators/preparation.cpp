@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/preparation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +15,7 @@ namespace {
 constexpr double kCountShare = 0.005;
 constexpr double kMeanShare = 0.05;
 constexpr double kBoundShare = 0.03;
+constexpr double kBoundOverTypical = 1.5;  // how much longer the bound is than a typical row
 constexpr const char* kCountLabel = "row count";
 constexpr const char* kMeanLabel = "column sums";
 constexpr const char* kRoughBoundLabel = "rough row bound";
@@ -152,6 +155,37 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   if (options.mean != MeanBy::kNone) EIGENVEIL_TRY(find_mean(oracle, options, result));
   if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options.bound_quantile, result.rows));
   return result;
+}
+
+std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& budget,
+                                          const PreparationOptions& given) {
+  if (!shape.rows || shape.columns < 2) return std::nullopt;
+  const PreparationOptions options = with_shares(given, shape, budget);
+  const double L = shape.lattice.radius;
+  const double R = options.bound ? std::min(L, options.bound->value()) : L;
+  const auto d = static_cast<double>(shape.columns);
+  const auto n = static_cast<double>(std::max<std::size_t>(1, *shape.rows));
+  const double mu = gaussian_mu(budget.epsilon, budget.delta);
+  double spent = 0;
+  for (const PrivacyEvent& event : plan_preparation(budget.adjacency, options, 1))
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) spent += gaussian->mu * gaussian->mu;
+  const double sigma = R * R * std::sqrt(1 + spent) / (n * mu);
+  double harmonic = 0;
+  for (std::size_t i = 1; i <= shape.columns; ++i) harmonic += 1 / static_cast<double>(i);
+  const double lambda = R * R / (kBoundOverTypical * kBoundOverTypical * harmonic);
+  const bool refined = refines(options);
+  const double share = options.mean == MeanBy::kOnce ? kMeanShare
+                       : refined                     ? options.shares.refined
+                                                     : options.shares.rough;
+  const double tau = options.mean == MeanBy::kNone ? 0 : 2 * (refined ? R : L) / (n * mu * std::sqrt(share));
+  const double hidden = std::max(sigma * std::sqrt(d), tau * tau * d);
+  if (lambda > hidden) return std::nullopt;
+  return fmt::format(
+      "with {} rows of {} columns and epsilon {:g} the noise will hide everything: it reaches {:.2g} times what the "
+      "first direction of typical rows would show. About {:.2g} rows would be needed, or fewer columns, or a shorter "
+      "row "
+      "bound",
+      *shape.rows, shape.columns, budget.epsilon.value(), hidden / lambda, 2 * n * std::max(1.0, hidden / lambda));
 }
 
 double noise_edge(double sigma, double tau, double d) {

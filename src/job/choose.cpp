@@ -75,7 +75,7 @@ Result<Chosen> choose(const Rivals& rivals, const HeldRows& rows, const Budget& 
     list.push_back(to_json(all.back(), measure_of(prepared->name()).unit));
   }
   const std::size_t best = best_of(all);
-  return Chosen{best, {{"chosen", all[best].method}, {"forecasts", std::move(list)}}};
+  return Chosen{best, {{"chosen", all[best].method}, {"forecasts", std::move(list)}}, all[best].error};
 }
 
 }  // namespace eigenveil

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/job/choose.hpp"
@@ -86,6 +87,10 @@ PreparationOptions preparation_of(const RowOptions& rows) {
 
 PreparationOptions forecast_preparation(const PreparationOptions& preparation) { return {.mean = preparation.mean}; }
 
+Delta delta_for(std::size_t rows) {
+  return *Delta::of(std::pow(static_cast<double>(std::max<std::size_t>(2, rows)), -1.1));
+}
+
 void settle_center(FitJob& job, bool about_mean) {
   if (job.rows.center != Center::kUsual) return;
   job.rows.center = about_mean && job.privacy.calibration == Calibration::kTight ? Center::kMean : Center::kRange;
@@ -120,7 +125,7 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (job.privacy.auto_delta) {
     if (!count)
       return usage_error("`delta` auto needs a number of rows that is known before the charge: give a number");
-    job.privacy.delta = EIGENVEIL_TRY(Delta::of(0.5 / static_cast<double>(std::max<std::size_t>(1, *count))));
+    job.privacy.delta = delta_for(*count);
   }
   const Budget budget = budget_of(job.privacy);
   Chosen choice{0, {}};
@@ -129,6 +134,10 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   const Estimator& chosen = *rivals.estimators[choice.index];
   const RowsShape shape{rows.columns(), count, rows.lattice(), job.privacy.adjacency};
   EIGENVEIL_TRY(chosen.check(shape, budget));
+  if (job.confirm) {
+    const auto concerns = concerns_of(chosen, shape, budget, diagnostics, choice.error);
+    if (!concerns.empty()) EIGENVEIL_TRY(job.confirm(concerns));
+  }
   const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
   auto charged =
       EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));

@@ -14,6 +14,7 @@ PROGRAM = os.environ["EIGENVEIL_PROGRAM"]
 SOURCE = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
 OK, USAGE, BAD_INPUT, BUDGET, INTERNAL = 0, 2, 3, 4, 5
 BUDGET_FLAGS = ["--epsilon", "1", "--delta", "1e-6"]
+FITS = ("pca", "covariance", "cca", "fda", "lda", "sir", "gep", "regress", "coordinate")
 # What a test says about noise it says about one seed; that others do as well is seen with EIGENVEIL_TEST_SEED=2 and so on.
 SEEDED = ["--insecure-seed", os.environ.get("EIGENVEIL_TEST_SEED", "1")]
 SANITIZED = "libasan" in subprocess.run(["ldd", PROGRAM], capture_output=True, text=True).stdout
@@ -54,7 +55,11 @@ class AppTest(unittest.TestCase):
         (self.folder / name).write_bytes(data)
         return self.path(name)
 
-    def run_program(self, *args, expect=OK, program=PROGRAM, **kwargs):
+    def run_program(self, *args, expect=OK, program=PROGRAM, yes=True, **kwargs):
+        # Small files and large epsilons ask for it; test_concerns.py shows what is asked.
+        command = args[args.index(PROGRAM) + 1:] if PROGRAM in args else args
+        if yes and command and (command[0] in FITS or command[:2] == ("clip", "fit")) and "--yes" not in args:
+            args = (*args, "--yes")
         environment = {**os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data")}
         done = subprocess.run([program, *map(str, args)], capture_output=True, text=True, cwd=self.folder,
                               env=environment, stdin=subprocess.DEVNULL, timeout=900, **kwargs)

@@ -52,6 +52,9 @@ class Estimator {
   virtual Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const = 0;
   /// The plan has absolute noise instead, whatever it costs: only what is in papers/ says so.
   virtual bool noise_settled() const { return false; }
+  /// Why rows of that shape would teach nothing at such a budget, in words; nothing if they may. From public facts
+  /// alone.
+  virtual std::optional<std::string> hopeless(const RowsShape& /*shape*/, const Budget& /*budget*/) const { return {}; }
   /// Bytes of its own sums besides the rows.
   virtual std::size_t bytes(std::size_t columns, int threads) const = 0;
   /// Asks for everything in the plan, in its order. The oracle's plan is `plan` with its noise settled.

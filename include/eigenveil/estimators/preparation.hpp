@@ -49,6 +49,13 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 /// Asks the events of `plan_preparation`: the first ones of the oracle's plan.
 Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options);
 
+/// For one noisy matrix of second moments: nothing if its noise may leave something to learn, and else why not. Noise
+/// hides a direction of eigenvalue lambda below sigma sqrt(d) altogether (Baik, Ben Arous, Peche), and the error of the
+/// mean one below tau^2 d. lambda is that of the first of eigenvalues in proportion to 1 / i, for rows of two thirds of
+/// their bound.
+std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& budget,
+                                          const PreparationOptions& options);
+
 /// The largest eigenvalue that noise alone typically gives to averages of d columns: a symmetric noise matrix with
 /// entries of deviation sigma (Wigner: 2 sigma sqrt(d)) and r r^T - tau^2 I, r the error of the mean (Baik, Ben Arous,
 /// Peche: theta + sigma^2 d / theta where theta = tau^2 d stands out).

@@ -25,7 +25,7 @@ struct PrivacyOptions {
   std::string ledger;   ///< path; empty: Ledger::default_path()
   std::string dataset;  ///< empty: the one with a budget that the file belongs to, or the file's own record
   Calibration calibration = Calibration::kTight;
-  bool auto_delta = false;  ///< delta is 1 / (2 n), n public
+  bool auto_delta = false;  ///< delta follows the number of rows, which is public: `delta_for`
 };
 
 /// The entry of the ledger that a release was charged to, and its budget before and after. Other releases may be

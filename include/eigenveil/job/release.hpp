@@ -10,6 +10,7 @@
 #include "eigenveil/estimators/preparation.hpp"
 #include "eigenveil/forecast/public_model.hpp"
 #include "eigenveil/intake/engine.hpp"
+#include "eigenveil/job/concerns.hpp"
 #include "eigenveil/release/report.hpp"
 
 namespace eigenveil {
@@ -22,12 +23,14 @@ struct FitJob {
   std::optional<std::string> out = {};  ///< model.npz; none: nothing is written
   std::string report = {};              ///< report.html; empty: none
   ReportOptions report_options = {};
+  Confirm confirm = {};  ///< hears concerns before the charge; none: nobody asks
 };
 
 /// Which of the rivals, and the forecasts that made it so.
 struct Chosen {
   std::size_t index;
-  nlohmann::json planner;  ///< for the manifest
+  nlohmann::json planner;            ///< for the manifest
+  std::optional<double> error = {};  ///< that was forecast
 };
 
 /// What rows of a shape may be like, by public knowledge alone.
@@ -69,6 +72,9 @@ PreparationOptions preparation_of(const RowOptions& rows);
 
 /// Of that, what a forecast counts too: its rows are made up and have their bound already.
 PreparationOptions forecast_preparation(const PreparationOptions& preparation);
+
+/// `delta` auto: rows^-1.1, below one over their number.
+Delta delta_for(std::size_t rows);
 
 /// Settles `Center::kUsual`: about the mean, or about the middle of the ranges. A paper's noise has no budget for a
 /// mean.

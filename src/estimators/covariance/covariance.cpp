@@ -75,6 +75,10 @@ class CovarianceEstimator final : public Estimator {
   Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
     return draft(pca_program(program_), shape, budget);
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    if (program_.method != PcaMethod::kGram) return std::nullopt;
+    return drowned_before(shape, budget, program_.preparation);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(pca_program(program_), columns, threads);
   }

@@ -272,6 +272,10 @@ class CcaEstimator final : public Estimator {
     options.gep.preparation = with_shares(options.gep.preparation, shape, budget);
     return plan_cca(budget.adjacency, options);
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    if (options_.gep.noise != GepNoise::kOnce || options_.gep.sparsity) return std::nullopt;
+    return drowned_before(shape, budget, options_.gep.preparation);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, 2 * options_.gep.components, threads);
   }

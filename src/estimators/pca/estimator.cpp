@@ -48,6 +48,10 @@ class PcaEstimator final : public Estimator {
   Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
     return draft(program_, shape, budget);
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    if (program_.method != PcaMethod::kGram || program_.options.sparsity) return std::nullopt;
+    return drowned_before(shape, budget, program_.options.preparation);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
 
