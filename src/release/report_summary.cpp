@@ -65,9 +65,12 @@ std::string data_in_words(const Model& model) {
   const auto rows = html::number_at(model.manifest, "rows");
   const auto columns = features(model);
   std::string words = "a data set";
+  const auto people = html::number_at(model.manifest, "people");
   if (rows) words += fmt::format(" of {} rows", whole(*rows));
+  if (people) words += fmt::format(" of {} people", whole(*people));
   if (columns)
-    words += fmt::format("{} {} features", rows ? " and" : " with", html::grouped(static_cast<long long>(*columns)));
+    words += fmt::format("{} {} features", rows || people ? " and" : " with",
+                         html::grouped(static_cast<long long>(*columns)));
   return words;
 }
 
@@ -162,6 +165,13 @@ std::string facts_section(const Model& model) {
   add_text(facts, "Model", html::text_at(manifest, "model"));
   add_text(facts, "Method", html::text_at(manifest, "method"));
   if (const auto rows = html::number_at(manifest, "rows")) facts.emplace_back("Rows", whole(*rows));
+  if (const auto people = html::number_at(manifest, "people")) facts.emplace_back("People", whole(*people));
+  if (const auto person = manifest.value("person", nlohmann::json()); person.is_object()) {
+    facts.emplace_back("Protects", "one person, with all their rows");
+    add_text(facts, "Whose row it is", html::text_at(person, "column"));
+    add_text(facts, "Weight of rows", html::text_at(person, "weight"));
+    add_text(facts, "What it is about", html::text_at(person, "estimand"));
+  }
   if (const auto columns = features(model)) {
     facts.emplace_back("Features", html::grouped(static_cast<long long>(*columns)));
   }
