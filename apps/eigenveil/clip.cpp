@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -91,6 +93,8 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
               .pairs = flags.pairs.files,
               .encoders = std::move(encoders)};
   job.fit.rows.missing = missing_policy(flags.missing);
+  if (const std::string& ids = flags.pairs.files.person; !ids.empty())
+    job.fit.rows.person = PersonOptions{std::filesystem::path(ids).stem().string()};
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
@@ -141,6 +145,10 @@ Command clip_fit_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
   auto flags = std::make_shared<ClipFitFlags>();
   flags->pairs.add_to(*app);
+  app->add_option("--person", flags->pairs.files.person,
+                  "Text file that says whose a pair is, an id per line: what is protected is then a person, with all "
+                  "their pairs. The ledger knows them by the file's name without its ending")
+      ->group("Pairs");
   app->add_option("--x-fields", flags->pairs.files.x_fields, "CSV: numbers in each line of --x")->group("Pairs");
   app->add_option("--y-fields", flags->pairs.files.y_fields, "CSV: numbers in each line of --y")->group("Pairs");
   add_missing_option(*app, flags->missing, "Pairs");

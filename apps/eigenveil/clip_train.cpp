@@ -71,7 +71,12 @@ Command clip_train_command(CLI::App& clip) {
   app->add_option("--data", job.data, "Private pairs: an NPZ file of arrays with the same number of rows")
       ->required()
       ->group("Pairs");
-  app->add_option("--sample-rate", job.sample_rate, "Probability of a pair to be in the batch of a step")
+  app->add_option(
+         "--person", job.person,
+         "Array of integers among them that says whose a pair is: what is protected is then a person, with all "
+         "their pairs; a batch has people, each with one of their pairs")
+      ->group("Pairs");
+  app->add_option("--sample-rate", job.sample_rate, "Probability of a pair (or person) to be in the batch of a step")
       ->required()
       ->group("Training");
   app->add_option("--steps", job.steps, "Noisy gradients to take")->required()->group("Training");

@@ -24,7 +24,6 @@ void FederationFlags::add_to(CLI::App& app) {
       ->required()
       ->group("Sites");
   app.add_option("--purpose", purpose, "Why, in a sentence for the people at the sites")->group("Sites");
-  app.add_option("--unit", unit, "What one row stands for: patient, customer")->capture_default_str()->group("Sites");
   app.add_option("--valid-days", valid_days, "How long sites may be asked")->capture_default_str()->group("Sites");
   app.add_option("--journal", journal,
                  "Folder for what sites answered; the same folder continues a study after a crash")
@@ -73,7 +72,6 @@ Result<std::shared_ptr<Engine>> FederationFlags::engine() const {
   options.colluders = colluders;
   options.lost = lost;
   options.purpose = purpose;
-  options.unit = unit;
   options.valid_days = valid_days;
   options.spare_rounds = spare_rounds;
   options.min_sites = min_sites;

@@ -130,7 +130,7 @@ Status prepare(const std::string& folder) {
   for (const std::string name : kNames) {
     EIGENVEIL_TRY(make_party(folder, name, federation::Role::kSite));
     auto ledger = EIGENVEIL_TRY(Ledger::open(fmt::format("{}/{}.db", folder, name)));
-    EIGENVEIL_TRY(ledger.create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}, .unit = "image"}));
+    EIGENVEIL_TRY(ledger.create({.name = "images", .limit = {{*Epsilon::of(3), *Delta::of(1e-6)}}}));
   }
   return {};
 }
@@ -175,7 +175,6 @@ Result<Release> run_study(const std::string& folder, federation::Aggregation agg
   options.aggregation = aggregation;
   options.journal = folder + "/" + name + "-journal";
   options.estimator = "pca";
-  options.unit = "image";
   options.patience_seconds = 120;
   options.say = [&](const std::string& line) {
     const std::size_t at = line.find("port ");

@@ -55,6 +55,8 @@ void ForecastFlags::add_budget_to(CLI::App& app, const char* adjacencies) {
 }
 
 void ForecastFlags::add_output_to(CLI::App& app) {
+  app.add_option("--rows-per-person", rows_per_person, "With --people: how many rows a person has, about")
+      ->check(CLI::PositiveNumber);
   app.add_option("--target-error", target, "Tell the rows, or the epsilon, that bring the error below this")
       ->capture_default_str();
   app.add_option("--plot", plot, "Draw the error against rows and epsilon, as SVG");
@@ -85,6 +87,12 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
   if (!run) return fail(run.error());
   if (!flags.plot.empty())
     if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
+  if (flags.rows_per_person)
+    request->notes.push_back(
+        fmt::format("These are people, and what is forecast is people with one row each. With {:g} rows each, counted "
+                    "alike, the noise is the same, and what chance does to the rows themselves lies between this and "
+                    "{:g} times as many people: the less, the less the rows of one person are alike.",
+                    *flags.rows_per_person, *flags.rows_per_person));
   request->target_error = flags.target;
   request->curves = !flags.plot.empty();
   request->threads = thread_count(*run);

@@ -12,6 +12,7 @@ struct ForecastFlags {
   std::string delta;
   std::string adjacency = "replace-one";
   double target = 0.1;
+  std::optional<double> rows_per_person;
   std::string plot;
   bool json = false;
   bool quiet = false;

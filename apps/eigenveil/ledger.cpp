@@ -17,7 +17,7 @@ struct LedgerFlags {
   double epsilon = 0;
   double delta = 0;
   std::string adjacency = "replace-one";
-  std::string unit = "row";
+  std::string person;
   bool allow_model_based = false;
   std::vector<std::string> data;
   double spent = 0;
@@ -41,7 +41,7 @@ nlohmann::json to_json(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
   nlohmann::json object = {{"name", budget.name},
                            {"adjacency", name(budget.adjacency)},
-                           {"unit", budget.unit},
+                           {"unit", budget.person.empty() ? "row" : "person"},
                            {"allow_model_based", budget.allow_model_based},
                            {"created", status.created},
                            {"filter", status.filter},
@@ -49,6 +49,7 @@ nlohmann::json to_json(const DatasetStatus& status) {
                            {"delta", status.spent_delta},
                            {"remaining", status.remaining},
                            {"reservations", nlohmann::json::array()}};
+  if (!budget.person.empty()) object["person"] = budget.person;
   if (budget.limit) {
     object["epsilon"] = budget.limit->epsilon.value();
     object["remaining_epsilon"] = status.remaining_epsilon;
@@ -70,14 +71,19 @@ nlohmann::json to_json(const DatasetStatus& status) {
   return object;
 }
 
+std::string unit_in_words(const std::string& person) {
+  return person.empty() ? "one row" : fmt::format("one person, with all their rows (column '{}')", person);
+}
+
 void show_words(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
   tell("{}\n", budget.name);
   if (budget.limit)
-    tell("  budget     epsilon {:g} at delta {:g}, {} (one {})\n", budget.limit->epsilon.value(),
-         budget.limit->delta.value(), name(budget.adjacency), budget.unit);
+    tell("  budget     epsilon {:g} at delta {:g}, {}\n", budget.limit->epsilon.value(), budget.limit->delta.value(),
+         name(budget.adjacency));
   else
-    tell("  budget     none: spending is recorded, not limited; {} (one {})\n", name(budget.adjacency), budget.unit);
+    tell("  budget     none: spending is recorded, not limited; {}\n", name(budget.adjacency));
+  tell("  protects   {}\n", unit_in_words(budget.person));
   if (budget.allow_model_based) tell("  allows     guarantees that hold only if the rows are drawn from a model\n");
   tell("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
   tell("  remaining  {}\n", status.remaining);
@@ -110,17 +116,20 @@ int create(const LedgerFlags& flags) {
   if (!adjacency) return fail(adjacency.error());
   auto ledger = Ledger::open(path_of(flags));
   if (!ledger) return fail(ledger.error());
-  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.unit,
+  const DatasetBudget budget{flags.name, DatasetBudget::Limit{*epsilon, *delta}, *adjacency, flags.person,
                              flags.allow_model_based};
   const auto files = ledger->hash_files(flags.data);
   if (!files) return fail(files.error());
   if (const Status created = ledger->create(budget, *files); !created) return fail(created.error());
   if (flags.json)
-    say_json(
-        {{"name", flags.name}, {"epsilon", flags.epsilon}, {"delta", flags.delta}, {"adjacency", flags.adjacency}});
+    say_json({{"name", flags.name},
+              {"epsilon", flags.epsilon},
+              {"delta", flags.delta},
+              {"adjacency", flags.adjacency},
+              {"unit", flags.person.empty() ? "row" : "person"}});
   else
-    tell("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}.\n", flags.name, flags.epsilon, flags.delta,
-         flags.adjacency);
+    tell("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}. It protects {}.\n", flags.name, flags.epsilon,
+         flags.delta, flags.adjacency, unit_in_words(flags.person));
   return 0;
 }
 
@@ -233,7 +242,9 @@ std::vector<Command> ledger_commands(CLI::App& program) {
   made->add_option("--epsilon", flags->epsilon, "Privacy loss that all releases together may reach")->required();
   made->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
   made->add_option("--adjacency", flags->adjacency, "replace-one or add-remove-one")->capture_default_str();
-  made->add_option("--unit", flags->unit, "What one row stands for: a patient, a customer")->capture_default_str();
+  made->add_option("--person", flags->person,
+                   "Column that says whose a row is: the budget protects a person, with all their rows, and pays for "
+                   "releases with the same --person only; default: it protects a row");
   made->add_flag("--allow-model-based", flags->allow_model_based,
                  "Pay also for guarantees that hold only if the rows are drawn from a model (--guarantee model)");
   made->add_option("--data", flags->data, "File or folder that belongs to it: its releases are charged here by default")

@@ -180,6 +180,47 @@ void RowFlags::add_to(CLI::App& app) {
       ->group("Rows");
   add_missing_option(app, missing, "Rows");
   source.add_to(app);
+  person.add_to(app);
+}
+
+void PersonFlags::add_to(CLI::App& app) {
+  if (elsewhere(app)) {
+    app.add_flag_callback(
+           "--people", [this] { column = "each site's own"; },
+           "What is protected is a person, with all their rows at a site; each site's file names its own column")
+        ->group("People");
+    return;
+  }
+  auto* named = app.add_option("--person", column,
+                               "Column that says whose a row is, by name or position: what is protected is then a "
+                               "person, with all their rows");
+  named->group("People");
+  app.add_option("--person-weight", weight,
+                 "equal: every person counts alike; rows:M: every row counts, up to M of a person (a share of the "
+                 "budget tells how much all weigh)")
+      ->capture_default_str()
+      ->needs(named)
+      ->group("People");
+  app.add_option("--max-rows-per-person", most_rows, "Keep so many rows of a person, chosen by chance")
+      ->check(CLI::PositiveNumber)
+      ->needs(named)
+      ->group("People");
+  app.add_option("--missing-person", missing, "A row without an id: error, or own, a person of its own")
+      ->check(CLI::IsMember({"error", "own"}))
+      ->capture_default_str()
+      ->needs(named)
+      ->group("People");
+}
+
+Result<std::optional<PersonOptions>> PersonFlags::options() const {
+  if (column.empty()) return std::optional<PersonOptions>();
+  PersonOptions options{column, 1, most_rows, missing == "own"};
+  if (weight == "equal") return std::optional(options);
+  const auto least = weight.starts_with("rows:") ? count_from_text(weight.substr(5)) : std::nullopt;
+  if (!least)
+    return usage_error(fmt::format("--person-weight must be equal or rows:M such as rows:20, but is '{}'", weight));
+  options.least_rows = *least;
+  return std::optional(options);
 }
 
 Result<RowOptions> RowFlags::options() const {
@@ -206,6 +247,7 @@ Result<RowOptions> RowFlags::options() const {
                                          : Center::kUsual;
   options.missing = missing_policy(missing);
   options.source = EIGENVEIL_TRY(source.options());
+  options.person = EIGENVEIL_TRY(person.options());
   return options;
 }
 

@@ -37,6 +37,16 @@ struct SourceFlags {
 void add_missing_option(CLI::App& app, std::string& missing, const char* group);
 MissingPolicy missing_policy(const std::string& missing);
 
+/// Whose rows they are.
+struct PersonFlags {
+  std::string column;
+  std::string weight = "equal";
+  std::optional<std::size_t> most_rows;
+  std::string missing = "error";
+  void add_to(CLI::App& app);
+  Result<std::optional<PersonOptions>> options() const;
+};
+
 struct RowFlags {
   std::string data;
   std::string schema;
@@ -45,6 +55,7 @@ struct RowFlags {
   std::string center;
   std::string missing = "error";
   SourceFlags source;
+  PersonFlags person;
   void add_to(CLI::App& app);
   Result<RowOptions> options() const;
 };
@@ -88,7 +99,6 @@ struct FederationFlags {
   std::string listen = "0.0.0.0:7443";
   std::string peers;
   std::string purpose;
-  std::string unit = "row";
   double valid_days = 7;
   std::string journal;
   std::string authority = "ca.crt";

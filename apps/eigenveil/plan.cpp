@@ -84,7 +84,8 @@ int run(const PlanFlags& flags, SpectrumTask task) {
 
 void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {
   const bool pca = task == SpectrumTask::kPca;
-  app.add_option("--rows", flags.rows, "Number of rows")->required();
+  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people")
+      ->required();
   app.add_option("--columns", flags.columns, "Number of columns")->required();
   if (pca) app.add_option("--components", flags.components, "Number of components")->required();
   flags.forecast.add_budget_to(app);

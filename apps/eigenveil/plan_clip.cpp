@@ -50,7 +50,8 @@ Command clip_plan_command(CLI::App& program) {
   auto* app =
       program.get_subcommand("plan")->add_subcommand("clip", "Joint embeddings of two views: which method, how good");
   auto flags = std::make_shared<ClipPlanFlags>();
-  app->add_option("--rows", flags->rows, "Number of pairs")->required();
+  app->add_option("--rows,--people", flags->rows, "Number of pairs or, where a person may have several, of people")
+      ->required();
   app->add_option("--x-columns", flags->x_columns, "Number of columns of the first view")->required();
   app->add_option("--y-columns", flags->y_columns, "Number of columns of the second view")->required();
   app->add_option("--dim", flags->dim, "Dimensions of the embedding")->capture_default_str();

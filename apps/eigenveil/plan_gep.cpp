@@ -49,7 +49,8 @@ int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
 }
 
 void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
-  app.add_option("--rows", flags.rows, "Number of rows")->required();
+  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people")
+      ->required();
   if (task == GepTask::kCca) {
     app.add_option("--x-columns", flags.x_columns, "Number of columns of the first view")->required();
     app.add_option("--y-columns", flags.y_columns, "Number of columns of the second view")->required();

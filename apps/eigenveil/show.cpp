@@ -27,7 +27,7 @@ void show_json(const Model& model, const OutputFlags& output) {
     if (found != model.manifest.end()) object[std::string(key)] = *found;
   };
   for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
-                          "warnings", "rows", "noisy_rows", "events"})
+                          "warnings", "rows", "noisy_rows", "people", "noisy_people", "person", "events"})
     repeat(key);
   for (const std::string_view key : kind.json_keys) repeat(key);
   for (const std::string_view name : kind.json_arrays)
@@ -54,11 +54,13 @@ void show_choice(const json& planner) {
 std::string data_in_words(const json& manifest) {
   if (!manifest.contains("features")) return "";
   // A manifest may come from a file (`regress` from a covariance): what it lacks is not said.
-  const bool counted = manifest.contains("rows");
-  const auto number = manifest.find(counted ? "rows" : "noisy_rows");
+  const std::string what = manifest.contains("person") ? "people" : "rows";
+  const bool counted = manifest.contains(what);
+  const auto number = manifest.find(counted ? what : "noisy_" + what);
   if (number == manifest.end() || !number->is_number_integer() || *number < 0) return "";
   const std::string rows = with_commas(number->get<std::size_t>());
-  return fmt::format(" of {} and {} columns", counted ? rows + " rows" : "about " + rows + " rows (noisy count)",
+  return fmt::format(" of {} and {} columns",
+                     counted ? rows + " " + what : "about " + rows + " " + what + " (noisy count)",
                      with_commas(manifest["features"].size()));
 }
 
@@ -185,6 +187,7 @@ void show_words(const Model& model, const OutputFlags& output) {
        manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
   tell("Guarantee. {}\n\n", manifest.value("guarantee", "none is stated"));
+  if (manifest.contains("person")) tell("What it is about. {}\n\n", manifest["person"].value("estimand", ""));
   show_figures(model, kind);
   for (const auto& warning : manifest.value("warnings", json::array()))
     tell("Note. {}\n\n", with_flags(warning.get<std::string>()));
@@ -194,8 +197,11 @@ void show_words(const Model& model, const OutputFlags& output) {
 
 void show_diagnostics(const Release& release) {
   complain("diagnostics (not private: do not share): {} {} read, {} scaled down to the row bound, {} counted as zero\n",
-           release.diagnostics.rows, kind_of(release.model.manifest).rows, release.diagnostics.shortened,
-           release.diagnostics.zeroed);
+           release.diagnostics.rows,
+           release.model.manifest.contains("person") ? "people" : kind_of(release.model.manifest).rows,
+           release.diagnostics.shortened, release.diagnostics.zeroed);
+  if (release.diagnostics.one_row_each)
+    complain("diagnostics (not private: do not share): every row is its own person; is this the right column?\n");
   for (const std::string& note : release.notes)
     complain("diagnostics (not private: do not share): {}\n", with_flags(note));
 }

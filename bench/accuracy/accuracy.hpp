@@ -68,5 +68,6 @@ void real_data(const Setting& setting);
 void two_views(const Setting& setting);
 void regress(const Setting& setting);
 void verdicts(const Setting& setting);
+void people(const Setting& setting);
 
 }  // namespace eigenveil::bench

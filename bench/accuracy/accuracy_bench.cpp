@@ -12,9 +12,9 @@
 int main(int argc, char** argv) {
   using namespace eigenveil::bench;
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
-      {"adaptive", adaptive},   {"sparse", sparse},   {"slopes", slopes},
-      {"coherence", coherence}, {"spiked", spiked},   {"real", real_data},
-      {"two_views", two_views}, {"regress", regress}, {"verdicts", verdicts}};
+      {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},       {"coherence", coherence},
+      {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}, {"regress", regress},
+      {"verdicts", verdicts}, {"people", people}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
   for (const std::string& name : wanted)
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
       fmt::print(stderr,
-                 "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views, regress "
-                 "and verdicts\n",
+                 "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views, regress, "
+                 "verdicts and people\n",
                  name);
       return 2;
     }

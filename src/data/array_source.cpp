@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "array.hpp"
+#include "people.hpp"
 #include "unread_rows.hpp"
 
 namespace eigenveil::data {
@@ -76,8 +77,9 @@ class ArraySource final : public RowSource {
 Table array_table(const std::string& name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader) {
   return table_of(name, {shape.columns, {}},
                   [name, shape, reader = std::move(reader)](Selection selection, const SourceOptions& options) mutable {
-                    return Result<std::unique_ptr<RowSource>>(std::make_unique<ArraySource>(
-                        name, shape, std::move(reader), std::move(selection), options.bad_rows));
+                    auto rows = std::make_unique<ArraySource>(name, shape, std::move(reader),
+                                                              with_person_last(std::move(selection)), options.bad_rows);
+                    return Result<std::unique_ptr<RowSource>>(taking_person(std::move(rows), options, name));
                   });
 }
 

@@ -18,7 +18,8 @@ constexpr double kUnread = std::numeric_limits<double>::quiet_NaN();
 
 class CsvSource final : public RowSource {
  public:
-  CsvSource(std::unique_ptr<CsvText> csv, Selection selection, BadRows bad_rows)
+  CsvSource(std::unique_ptr<CsvText> csv, Selection selection, BadRows bad_rows,
+            const std::optional<PersonColumn>& person)
       : csv_(std::move(csv)),
         selection_(std::move(selection)),
         forgiving_(bad_rows == BadRows::kMissing),
@@ -27,6 +28,8 @@ class CsvSource final : public RowSource {
       const auto& categories = selection_.categories[i];
       plan_[selection_.positions[i]] = {categories ? Use::kCategory : Use::kNumber, i};
     }
+    if (selection_.person) plan_[*selection_.person].use = Use::kPerson;
+    if (person) key_ = person->key;
   }
 
   const std::vector<std::string>& columns() const override { return selection_.names; }
@@ -39,11 +42,12 @@ class CsvSource final : public RowSource {
     Status status = read(batch, max_rows);
     if (!status.ok()) batch.rows = 0;
     batch.values.resize(batch.rows * selection_.names.size());
+    batch.people.resize(selection_.person ? batch.rows : 0);
     return status;
   }
 
  private:
-  enum class Use : std::uint8_t { kSkip, kNumber, kCategory };
+  enum class Use : std::uint8_t { kSkip, kNumber, kCategory, kPerson };
   struct Column {
     Use use = Use::kSkip;
     std::size_t slot = 0;  ///< place among the chosen columns
@@ -59,7 +63,9 @@ class CsvSource final : public RowSource {
         const std::size_t doubled = 2 * batch.rows + 64;
         batch.values.resize(std::min(max_rows, doubled) * width);
       }
+      if (selection_.person && batch.people.size() <= batch.rows) batch.people.resize(2 * batch.rows + 64);
       EIGENVEIL_TRY(read_row(batch.values.data() + batch.rows * width));
+      if (selection_.person) batch.people[batch.rows] = whose_;
       ++batch.rows;
     }
     return {};
@@ -68,6 +74,7 @@ class CsvSource final : public RowSource {
   Status read_row(double* out) {
     while (true) {
       bad_field_.reset();
+      whose_ = {};
       const char* at = csv_->begin();
       std::size_t line_breaks = 0;
       std::size_t column = 0;
@@ -78,7 +85,7 @@ class CsvSource final : public RowSource {
         continue;  // once more from the start of the row: rare, and simpler than to stop inside a number
       }
       const bool broken = scan == Scan::kNul || scan == Scan::kAfterQuote;
-      if (forgiving_ && (broken || column != plan_.size())) std::fill_n(out, selection_.names.size(), kUnread);
+      if (forgiving_ && (broken || column != plan_.size())) unread(out);
       if (forgiving_ && broken) return csv_->skip_row(at, line_breaks);
       if (broken) return csv_->malformed(scan, column - 1);
       // A missing or extra field shifts the others: that is the error to report.
@@ -87,6 +94,11 @@ class CsvSource final : public RowSource {
       csv_->finish_row(at, line_breaks);
       return {};
     }
+  }
+
+  void unread(double* out) {
+    std::fill_n(out, selection_.names.size(), kUnread);
+    whose_ = {};
   }
 
   Scan read_field(const char*& at, std::size_t column, double* out, std::size_t& line_breaks) {
@@ -105,7 +117,10 @@ class CsvSource final : public RowSource {
     }
     std::string_view text;
     const Scan scan = csv_->dialect().field(at, csv_->end(), text, scratch_, line_breaks);
-    if (use.use != Use::kSkip && (scan == Scan::kField || scan == Scan::kLast) && !bad_field_)
+    if (use.use == Use::kSkip || (scan != Scan::kField && scan != Scan::kLast) || bad_field_) return scan;
+    if (use.use == Use::kPerson)
+      whose_ = is_missing(text) ? PersonId{} : person_of(text, key_);
+    else
       out[use.slot] = value_of(text, column, use);
     return scan;
   }
@@ -137,6 +152,8 @@ class CsvSource final : public RowSource {
   Selection selection_;
   bool forgiving_;
   std::vector<Column> plan_;  ///< a column of the file each
+  PersonColumn::Key key_ = {};
+  PersonId whose_;
   std::string scratch_;
   std::optional<Error> bad_field_;
 };
@@ -170,8 +187,8 @@ Result<Table> open_csv(const Recognised& from, const SourceOptions& options) {
   FileColumns columns = csv->columns();
   return table_of(from.file->path(), std::move(columns),
                   [csv = std::move(csv)](Selection selection, const SourceOptions& options) mutable {
-                    return Result<std::unique_ptr<RowSource>>(
-                        std::make_unique<CsvSource>(std::move(csv), std::move(selection), options.bad_rows));
+                    return Result<std::unique_ptr<RowSource>>(std::make_unique<CsvSource>(
+                        std::move(csv), std::move(selection), options.bad_rows, options.person));
                   });
 }
 

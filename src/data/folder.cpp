@@ -111,6 +111,7 @@ Result<Table> open_folder(const std::string& path, const SourceOptions& options)
           const Selection& selection, const SourceOptions& chosen) mutable -> Result<std::unique_ptr<RowSource>> {
         whole.columns = chosen.columns;
         whole.categories = chosen.categories;
+        whole.person = chosen.person;
         whole.bad_rows = chosen.bad_rows;
         std::unique_ptr<RowSource> rows;
         if (!own.empty() && own.front() == model) rows = EIGENVEIL_TRY(first.take(whole));

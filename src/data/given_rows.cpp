@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "chosen_source.hpp"
+#include "people.hpp"
 
 namespace eigenveil {
 namespace {
@@ -37,8 +38,9 @@ Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options)
   if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
   if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
   auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
-  return std::unique_ptr<RowSource>(std::make_unique<data::ChosenSource>(
-      std::move(source_), columns_.size(), std::move(selection), options.bad_rows, name_));
+  auto rows = std::make_unique<data::ChosenSource>(
+      std::move(source_), columns_.size(), data::with_person_last(std::move(selection)), options.bad_rows, name_);
+  return data::taking_person(std::move(rows), options, name_);
 }
 
 }  // namespace eigenveil

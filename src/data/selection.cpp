@@ -139,6 +139,17 @@ Result<Selection> select_columns(const std::string& path, const FileColumns& fil
     selection.names.push_back(file.name(selection.positions[i]));
     place.emplace(selection.positions[i], i);
   }
+  if (options.person) {
+    const auto person = EIGENVEIL_TRY(resolver.resolve(options.person->column));
+    if (person.size() != 1)
+      return usage_error(
+          fmt::format("{} is more than one column; a person's id is in one", in_quotes(options.person->column)));
+    selection.person = person.front();
+    if (place.contains(person.front()))
+      return usage_error(
+          fmt::format("{}: column {} says whose row it is, so it cannot be a feature too: choose the other columns",
+                      path, in_quotes(file.name(person.front()))));
+  }
   for (const Categories& categories : options.categories) {
     EIGENVEIL_TRY(check(categories));
     const auto found = resolver.resolve(categories.column);

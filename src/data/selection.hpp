@@ -44,6 +44,7 @@ struct Selection {
   std::vector<std::size_t> positions;  ///< 0-based, in the file
   std::vector<std::string> names;
   std::vector<std::optional<CategoryIndex>> categories;  ///< empty for a numeric column
+  std::optional<std::size_t> person = {};                ///< position of the column that says whose row it is
 };
 
 Result<Selection> select_columns(const std::string& path, const FileColumns& file, const SourceOptions& options);

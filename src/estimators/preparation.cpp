@@ -22,7 +22,9 @@ constexpr const char* kRoughBoundLabel = "rough row bound";
 constexpr const char* kRefinedLabel = "refined column sums";
 constexpr const char* kBoundLabel = "row bound";
 
-bool counts_rows(Adjacency adjacency) { return adjacency == Adjacency::kAddRemoveOne; }
+bool counts_rows(Adjacency adjacency, const PreparationOptions& options) {
+  return adjacency == Adjacency::kAddRemoveOne || options.count_rows;
+}
 
 bool refines(const PreparationOptions& options) {
   return options.mean == MeanBy::kRefined && options.shares.refined > 0;
@@ -120,7 +122,7 @@ PreparationOptions with_shares(PreparationOptions options, const RowsShape& shap
 
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight) {
-  const double count = counts_rows(adjacency) ? kCountShare : 0;
+  const double count = counts_rows(adjacency, options) ? kCountShare : 0;
   const double mean = options.mean == MeanBy::kOnce      ? kMeanShare
                       : options.mean == MeanBy::kRefined ? options.shares.rough
                                                          : 0;
@@ -142,7 +144,7 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   const RowsShape shape = oracle.shape();
   Preparation result{static_cast<double>(shape.rows.value_or(0)),
                      Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
-  if (counts_rows(shape.adjacency)) {
+  if (counts_rows(shape.adjacency, given)) {
     const auto count = EIGENVEIL_TRY(oracle.ask(kCountLabel, ClassCounts{1}));
     result.rows = std::max(1.0, std::round(count.value()(0, 0)));
   }

@@ -167,10 +167,16 @@ std::string in_words(const Proposal& proposal, const std::string& hash, const Ac
   add_plan(proposal, lines);
   add_condition(proposal, config, lines);
   lines.add("Costs",
-            fmt::format("epsilon {:.4g} at delta {:g} under this condition ({}; one row stands for one {}, who "
-                        "has rows at no more than {} of the sites)",
+            fmt::format("epsilon {:.4g} at delta {:g} under this condition ({}; it protects one {}, who has rows at no "
+                        "more than {} of the sites)",
                         accepted.epsilon, proposal.delta(), name(accepted.plan.adjacency), quote(proposal.unit()),
                         proposal.sites_per_person()));
+  if (!accepted.plan.person.empty())
+    lines.add("Protects",
+              fmt::format("one person's rows at one site; whose they are here says the column {}. Ids are not compared "
+                          "between sites: whoever has rows at several has the guarantee of as many persons who act "
+                          "together",
+                          quote(accepted.plan.person)));
   lines.add("Alone", fmt::format("epsilon {:.4g} if all other sites and the coordinator join against this one",
                                  accepted.epsilon_alone));
   lines.add("Budget", fmt::format("of data set {}: {}", quote(config.dataset), printable(budget, 1000)));

@@ -62,7 +62,7 @@ Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request,
   proposal.set_purpose(options_.purpose);
   *proposal.mutable_rows() = rows_;
   proposal.set_adjacency(std::string(name(plan.adjacency)));
-  proposal.set_unit(options_.unit);
+  proposal.set_unit(lattice_.weight_bits > 0 ? "person" : "row");
   proposal.set_sites_per_person(1);
   proposal.set_aggregation(options_.secure() ? wire::v2::Proposal::SECURE : wire::v2::Proposal::LOCAL);
   for (const auto& [site, pin] : options_.peers) {
@@ -158,10 +158,15 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
                          {"shares", options_.shares()},
                          {"sites_per_person", proposal.sites_per_person()},
                          {"searches", "counts of rows by cell with Gaussian noise"}};
+  const std::string people = lattice_.weight_bits == 0 ? ""
+                                                       : " It protects one person's rows at one site. Ids are not "
+                                                         "compared between sites: whoever has rows at several "
+                                                         "has the guarantee of as many persons who act together.";
   if (!options_.secure()) {
     told["condition"] =
         "It holds for each site's rows against the coordinator and all other sites together: every site adds the full "
-        "noise. A person has rows at one site only.";
+        "noise. A person has rows at one site only." +
+        people;
     return told;
   }
   told["colluders"] = options_.colluders;
@@ -173,8 +178,8 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
       "whoever of "
       "the others is missing: each site adds 1/{} of the noise variance (k = {}), and a person has rows at one site "
       "only "
-      "(m = 1). If all other sites and the coordinator join against one site, its rows have epsilon {:.4g} alone.",
-      options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), epsilon_alone);
+      "(m = 1). If all other sites and the coordinator join against one site, its rows have epsilon {:.4g} alone.{}",
+      options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), epsilon_alone, people);
   return told;
 }
 
@@ -234,7 +239,7 @@ class FederatedEngine final : public Engine {
     if (run.insecure_seed)
       return usage_error("`insecure_seed` is for rows of one's own: sites draw their noise themselves");
     const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
-    const Lattice lattice{bound.value(), BoundingOptions{bound}.bits};
+    const Lattice lattice{bound.value(), BoundingOptions{bound}.bits, options.person ? kPersonBits : 0};
     wire::v2::Rows rows = to_wire(options, opened);
     rows.set_radius(lattice.radius);
     rows.set_bits(static_cast<std::uint32_t>(lattice.bits));

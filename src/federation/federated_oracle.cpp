@@ -201,7 +201,7 @@ Result<std::vector<Int128>> FederatedOracle::perform(wire::v2::Ask ask, const An
 
 Result<FederatedOracle::NoisyTotal> FederatedOracle::total(wire::v2::Ask ask, PrivateSum empty) {
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(ask.label()));
-  const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(empty.moved, mu));
+  const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(empty, mu));
   // Without the number of rows nobody knows how large a total can be.
   ask.set_narrow(study_.plan.adjacency == Adjacency::kReplaceOne &&
                  fits_narrow(empty.moved, noise, everyone_.size(), rows_of(everyone_)));

@@ -11,7 +11,7 @@ namespace eigenveil::federation {
 
 Result<SecureRandom> StudyNoise::stream(const Secret& noise_key, std::string_view head, std::string_view data,
                                         const PrivateSum& sum, Mu mu, std::size_t shares) {
-  const auto scale = EIGENVEIL_TRY(GaussianMechanism::noise_for(sum.moved, mu));
+  const auto scale = EIGENVEIL_TRY(GaussianMechanism::noise_for(sum, mu));
   const std::string build = fmt::format("{} {}", version(), __VERSION__);
   const std::string drawn = fmt::format("{} {} {} {}", scale.shift, scale.coarse, scale.sigma, scale.sigma_off);
   const Secret key = noise_key.derive("noise", {head, data, build, drawn, fmt::format("{}", shares)});

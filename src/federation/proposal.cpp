@@ -216,6 +216,19 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
   return {};
 }
 
+// Whose rows they are is the site's own affair: a proposal says only whether it is about people.
+Status add_people(const Proposal& proposal, const SiteConfig& config, Accepted& accepted) {
+  if (proposal.unit() == "row") return {};
+  if (proposal.unit() != "person")
+    return bad_input(fmt::format("it protects one {}, which is neither a row nor a person", quote(proposal.unit())));
+  if (config.person.empty())
+    return bad_input(
+        "it protects people, and this site's file does not say whose its rows are: add person = \"COLUMN\"");
+  accepted.plan.person = config.person;
+  accepted.rows.person = PersonOptions{config.person};
+  return {};
+}
+
 }  // namespace
 
 Result<Accepted> check_proposal(const Proposal& proposal, const SiteConfig& config, std::int64_t now) {
@@ -225,6 +238,7 @@ Result<Accepted> check_proposal(const Proposal& proposal, const SiteConfig& conf
   auto rows = EIGENVEIL_TRY(own_rows(proposal.rows(), config));
   auto plan = EIGENVEIL_TRY(check_plan(proposal, rows.features, config));
   Accepted accepted{std::move(plan), 0, 0, std::move(rows.options)};
+  EIGENVEIL_TRY(add_people(proposal, config, accepted));
   EIGENVEIL_TRY(certify(proposal, config.policy, accepted));
   return accepted;
 }

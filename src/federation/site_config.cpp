@@ -240,6 +240,7 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   root.take("colluders", config.colluders, 1, static_cast<std::int64_t>(kMostSites));
   root.take("dataset", config.dataset, true);
   root.take("ledger", config.ledger);
+  root.take("person", config.person);
   config.state = "state";
   root.take("state", config.state);
   config.quantum_ms = 50;

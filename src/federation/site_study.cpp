@@ -80,11 +80,12 @@ WorkFacts facts_of(const Proposed& proposed, const StudyKeys& keys, const std::s
 // One row is one of whatever the budget counts: an epsilon per visit is no epsilon per patient.
 Status check_unit(Ledger& ledger, const SiteConfig& config, const std::string& unit) {
   const auto status = EIGENVEIL_TRY(ledger.show(config.dataset));
-  if (status.budget.unit == unit) return {};
+  const std::string own = status.budget.person.empty() ? "row" : "person";
+  if (own == unit) return {};
   return budget_refused(
-      fmt::format("its rows each stand for one {}, and the budget of data set '{}' counts one {} per row: the "
-                  "coordinator's `unit` must be the same",
-                  quote(unit), config.dataset, quote(status.budget.unit)));
+      fmt::format("it is about one {}, and the budget of data set '{}' protects one {}: what one costs says nothing "
+                  "about the other",
+                  quote(unit), config.dataset, own));
 }
 
 std::string budget_in_words(Ledger& ledger, const SiteConfig& config, const Accepted& accepted) {
@@ -235,7 +236,7 @@ Status SiteStudy::make_accept() {
   statement.set_site(config_.identity.party.name);
   statement.set_role(name(Role::kSite));
   statement.set_x25519(open_key(*keys_.exchange));
-  if (adjacency() == Adjacency::kReplaceOne) statement.set_rows(rows_->rows());
+  if (adjacency() == Adjacency::kReplaceOne) statement.set_rows(rows_->units());
   accept_.set_statement(canonical_bytes(statement));
   accept_.set_certificate(config_.identity.certificate);
   const auto signature = EIGENVEIL_TRY(sign(config_.identity.key, accept_statement(accept_.statement())));

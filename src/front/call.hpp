@@ -43,6 +43,7 @@ Result<RowOptions> rows_of(const Rows& from, const Options& options) {
   rows.source.delimiter = options.delimiter;
   rows.source.fields = options.fields;
   rows.source.member = options.member;
+  rows.person = options.person;
   return rows;
 }
 

@@ -15,7 +15,7 @@ namespace eigenveil {
 namespace {
 
 std::optional<double> rows_in(const nlohmann::json& manifest) {
-  for (const char* key : {"rows", "noisy_rows"})
+  for (const char* key : {"rows", "noisy_rows", "people", "noisy_people"})
     if (const auto found = manifest.find(key); found != manifest.end() && found->is_number())
       return found->get<double>();
   return {};

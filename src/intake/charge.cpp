@@ -16,15 +16,18 @@ namespace {
 
 // A data file without a data set of its own is recorded under its path (its end, if that is very long); rows that are
 // in no file, all of them under one name.
-std::string record_of(const PrivateFiles& data, Adjacency adjacency) {
-  constexpr std::size_t kLongest = 160;
-  if (data.paths().empty()) return fmt::format("{} ({})", kRowsInMemory, name(adjacency));
+std::string record_of(const PrivateFiles& data, const PrivacyPlan& plan) {
+  const std::size_t kLongest = plan.person.empty() ? 160 : 120;
+  constexpr std::size_t kLongestColumn = 20;
+  const std::string of =
+      plan.person.empty() ? "" : fmt::format(", people by '{}'", plan.person.substr(0, kLongestColumn));
+  if (data.paths().empty()) return fmt::format("{} ({}{})", kRowsInMemory, name(plan.adjacency), of);
   const std::string& first = data.paths().front();
   std::error_code failure;
   const auto canonical = std::filesystem::weakly_canonical(first, failure);
   std::string path = failure ? first : canonical.string();
   if (path.size() > kLongest) path = path.substr(path.size() - kLongest);
-  return fmt::format("file {} ({})", path, name(adjacency));
+  return fmt::format("file {} ({}{})", path, name(plan.adjacency), of);
 }
 
 struct Account {
@@ -36,7 +39,7 @@ struct Account {
 
 // The data set that was named, the one that the files belong to, or else a record without a limit.
 Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy, const PrivateFiles& data,
-                                   const FileKeys& files) {
+                                   const FileKeys& files, const PrivacyPlan& plan) {
   if (!privacy.dataset.empty()) return privacy.dataset;
   const auto budgets = EIGENVEIL_TRY(ledger.budgets_of(files));
   if (budgets.size() > 1)
@@ -45,12 +48,13 @@ Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy
                     "`dataset` NAME",
                     fmt::join(budgets, ", ")));
   if (budgets.size() == 1) return *budgets.begin();
-  std::string record = record_of(data, privacy.adjacency);
-  EIGENVEIL_TRY(ledger.create_if_missing({.name = record, .limit = {}, .adjacency = privacy.adjacency}));
+  std::string record = record_of(data, plan);
+  EIGENVEIL_TRY(
+      ledger.create_if_missing({.name = record, .limit = {}, .adjacency = plan.adjacency, .person = plan.person}));
   return record;
 }
 
-Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& data) {
+Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& data, const PrivacyPlan& plan) {
   EIGENVEIL_TRY(check_payer(privacy, data));
   std::vector<std::string> lasting = data.paths();
   std::erase_if(lasting, is_pipe);
@@ -58,7 +62,7 @@ Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& da
   const auto known = EIGENVEIL_TRY(ledger.has_files());
   auto files =
       EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(lasting) : Result<FileKeys>(FileKeys{}));
-  const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files));
+  const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files, plan));
   const auto status = EIGENVEIL_TRY(ledger.show(dataset));
   return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value(), status.spent_epsilon};
 }
@@ -76,7 +80,7 @@ Result<LedgerEntry> entry_of(Account& account, std::int64_t id) {
   const auto status = EIGENVEIL_TRY(account.ledger.show(account.payer.dataset));
   const auto generation = EIGENVEIL_TRY(account.ledger.generation());
   LedgerEntry entry{.id = id,
-                    .unit = status.budget.unit,
+                    .unit = status.budget.person.empty() ? "row" : "person",
                     .generation = generation,
                     .limit = status.budget.limit,
                     .spent_before = account.spent,
@@ -142,7 +146,7 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, c
   std::unique_ptr<Reservation> reservation;
   std::optional<LedgerEntry> entry;
   if (privacy.use_ledger) {
-    auto account = EIGENVEIL_TRY(account_of(privacy, data));
+    auto account = EIGENVEIL_TRY(account_of(privacy, data, certified.plan));
     reservation = EIGENVEIL_TRY(account.ledger.reserve(account.payer, certified.plan, purpose));
     dataset = account.payer.dataset;
     limited = account.limited;
@@ -166,7 +170,7 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
   bool limited = false;
   Begun begun{work_without_ledger(certified.plan, key, facts), true};
   if (privacy.use_ledger) {
-    auto account = EIGENVEIL_TRY(account_of(privacy, data));
+    auto account = EIGENVEIL_TRY(account_of(privacy, data, certified.plan));
     begun = EIGENVEIL_TRY(account.ledger.begin_work(account.payer, certified.plan, key, key, facts));
     dataset = account.payer.dataset;
     limited = account.limited;

@@ -92,7 +92,7 @@ Result<BothViews> both_views(const PairReading& reading, const PairInputs& input
 
 std::vector<std::string> private_files(const PairFiles& files) {
   std::vector<std::string> given;
-  for (const std::string& path : {files.x, files.y, files.images, files.captions, files.labels})
+  for (const std::string& path : {files.x, files.y, files.images, files.captions, files.labels, files.person})
     if (!path.empty()) given.push_back(path);
   return given;
 }

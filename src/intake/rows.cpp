@@ -7,9 +7,11 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "eigenveil/data/sliced_source.hpp"
+#include "eigenveil/privacy/secure_random.hpp"
 #include "rows_at_hand.hpp"
 
 namespace eigenveil {
@@ -143,6 +145,53 @@ Result<FileFacts> file_facts(const RowOptions& options) {
 
 namespace {
 
+// Pairs, and whose they are.
+class ListedPeople final : public RowSource {
+ public:
+  ListedPeople(std::unique_ptr<RowSource> source, std::vector<PersonId> people, std::string path)
+      : source_(std::move(source)), people_(std::move(people)), path_(std::move(path)) {}
+  const std::vector<std::string>& columns() const override { return source_->columns(); }
+  std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
+  double progress() const override { return source_->progress(); }
+  std::string part() const override { return source_->part(); }
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    EIGENVEIL_TRY(source_->next(batch, max_rows));
+    const bool ended = batch.rows == 0;
+    if (people_.size() < done_ + batch.rows || (ended && people_.size() != done_))
+      return bad_input(
+          fmt::format("{} has {} lines than there are pairs: every pair needs one", path_, ended ? "more" : "fewer"));
+    const auto first = people_.begin() + static_cast<std::ptrdiff_t>(done_);
+    batch.people.assign(first, first + static_cast<std::ptrdiff_t>(batch.rows));
+    done_ += batch.rows;
+    return {};
+  }
+
+ private:
+  std::unique_ptr<RowSource> source_;
+  std::vector<PersonId> people_;
+  std::string path_;
+  std::size_t done_ = 0;
+};
+
+PersonColumn::Key fresh_key() {
+  PersonColumn::Key key;
+  SecureRandom random = SecureRandom::from_kernel();
+  for (unsigned char& byte : key) byte = static_cast<unsigned char>(random.next());
+  return key;
+}
+
+Result<std::vector<PersonId>> listed_people(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return bad_input(fmt::format("{}: cannot be read", path));
+  const PersonColumn::Key key = fresh_key();
+  std::vector<PersonId> people;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    people.push_back(line.empty() ? PersonId{} : person_of(line, key));
+  }
+  return people;
+}
+
 // What fits no query over more than one view: pairs have their own bound and names.
 Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
   auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, bad_rows(options), options.source.share, threads));
@@ -151,6 +200,10 @@ Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
   OpenedData data{std::move(opened.source), ColumnMap::identity(names), opened.inputs->classes};
   data.read_with = options.source;
   data.pairs = std::move(opened.inputs);
+  if (!options.person) return data;
+  const std::string& path = options.pairs->files.person;
+  data.person = options.person->column;
+  data.source = std::make_unique<ListedPeople>(std::move(data.source), EIGENVEIL_TRY(listed_people(path)), path);
   return data;
 }
 
@@ -184,10 +237,58 @@ Status check_images(const RowOptions& options, const SourceOptions& read_with, c
 
 }  // namespace
 
+namespace {
+
+Status check_person(const PersonOptions& person) {
+  if (person.least_rows < 1 || person.least_rows > (std::size_t{1} << 31))
+    return usage_error("`person_weight` rows:M needs a whole number M from 1 to 2^31");
+  if (person.most_rows && (*person.most_rows < 1 || *person.most_rows > (std::size_t{1} << 31)))
+    return usage_error("`max_rows_per_person` must be a whole number from 1 to 2^31");
+  return {};
+}
+
+// The column that says whose row it is is none of the others.
+Status choose_person(const PersonOptions& person, const RowsAtHand& rows, FileFacts& facts) {
+  EIGENVEIL_TRY(check_person(person));
+  const auto own = EIGENVEIL_TRY(rows.names({person.column}));
+  if (own.size() != 1)
+    return usage_error(fmt::format("'{}' is more than one column; a person's id is in one", person.column));
+  const std::string& name = own.front();
+  if (facts.schema && std::any_of(facts.schema->columns.begin(), facts.schema->columns.end(),
+                                  [&](const ColumnSpec& spec) { return spec.name == name; }))
+    return usage_error(fmt::format(
+        "the schema describes '{}' as a feature, but it says whose row it is: take it out of the schema", name));
+  if (!facts.schema && facts.source.columns.empty()) {
+    facts.source.columns = EIGENVEIL_TRY(rows.names({}));
+    std::erase(facts.source.columns, name);
+    if (facts.source.columns.empty())
+      return bad_input(fmt::format("there is no column but '{}': nothing is left to work on", name));
+  }
+  facts.source.person = PersonColumn{name, fresh_key()};
+  return {};
+}
+
+PersonRule rule_of(const PersonOptions& person, const RunOptions& run) {
+  PersonRule rule{person.least_rows, person.most_rows, person.missing_is_own};
+  // A seed repeats everything; its stream is not that of the noise.
+  constexpr std::uint64_t kOther = 0x9e3779b97f4a7c15;
+  const auto random = std::make_shared<SecureRandom>(
+      run.insecure_seed ? SecureRandom::insecure(*run.insecure_seed ^ kOther) : SecureRandom::from_kernel());
+  rule.below = [random](std::uint64_t n) { return random->below(n); };
+  return rule;
+}
+
+}  // namespace
+
 Result<OpenedData> open_data(const RowOptions& options, int threads) {
   if (options.pairs) return opened_pairs(options, threads);
   auto facts = EIGENVEIL_TRY(file_facts(options));
   auto rows = EIGENVEIL_TRY(RowsAtHand::open(options, facts.source));
+  if (options.person && !elsewhere(options)) EIGENVEIL_TRY(choose_person(*options.person, rows, facts));
+  if (options.person && options.people_elsewhere) facts.source.person->key = options.people_elsewhere->key;
+  std::string person = facts.source.person ? facts.source.person->column
+                       : options.person    ? options.person->column
+                                           : std::string();
   std::size_t first_view = 0;
   if (!options.first_view.empty()) first_view = EIGENVEIL_TRY(choose_views(options, rows, facts));
   ClassedColumns chosen{std::move(facts.source), std::move(facts.schema), {}, {}, {}};
@@ -216,7 +317,8 @@ Result<OpenedData> open_data(const RowOptions& options, int threads) {
                     first_view,
                     std::move(chosen.source),
                     {},
-                    shares};
+                    shares,
+                    std::move(person)};
 }
 
 Result<BoundedRows> bound_rows(const RowOptions& options, const RunOptions& run, std::size_t reserved,
@@ -240,6 +342,8 @@ Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, co
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - program - reserved;
   bounding.threads = thread_count(run);
+  if (options.person) bounding.person = rule_of(*options.person, run);
+  if (options.person && options.people_elsewhere) bounding.person->share = options.people_elsewhere->share;
   const std::size_t last = opened.source->columns().size() - 1;
   if (opened.pairs && opened.pairs->classed) bounding.class_column = last;
   if (options.class_column) {

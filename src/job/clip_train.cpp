@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
@@ -92,12 +94,32 @@ Result<std::map<std::string, std::string>> files_of(const ClipTrainJob& job, con
   return files;
 }
 
-Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data, TrainingRun& run,
-             Observer& observer) {
+// Takes the array that says whose a pair is out of the others: people by number, in the order of their first pairs.
+Result<std::vector<std::uint32_t>> take_person(const std::string& name, Tensors& all, const std::string& path) {
+  if (name.empty()) return std::vector<std::uint32_t>();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Tensor& t) { return t.name == name; });
+  if (found == all.end()) return bad_input(fmt::format("{}: has no array '{}' that says whose a pair is", path, name));
+  const Tensor ids = std::move(*found);
+  all.erase(found);
+  if (!ids.whole || ids.row_size() != 1 || all.empty())
+    return bad_input(fmt::format("{}: '{}' must have one integer for each pair of the other arrays", path, name));
+  std::map<std::int64_t, std::uint32_t> numbers;
+  std::vector<std::uint32_t> person;
+  for (const std::int64_t id : ids.integers) {
+    if (std::abs(id) >= (std::int64_t{1} << 53))
+      return bad_input(fmt::format("{}: '{}' has an id of 2^53 or more, which may be rounded", path, name));
+    person.push_back(numbers.try_emplace(id, static_cast<std::uint32_t>(numbers.size())).first->second);
+  }
+  return person;
+}
+
+Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data,
+             const std::vector<std::uint32_t>& person, TrainingRun& run, Observer& observer) {
   TrainingState& state = run.state();
   const auto count = static_cast<std::size_t>(state.parameters.size());
-  auto oracle = EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()),
-                                                   count, job.clip, run.take_random(job), kNoisyGradient, run.steps()));
+  auto oracle =
+      EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()), count,
+                                         job.clip, run.take_random(job), kNoisyGradient, run.steps(), person));
   const Descent descent(job.optimizer, job.lr);
   const auto gradient = [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {
     Tensors batch;
@@ -135,6 +157,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
 
   observer.step("reading pairs");
   auto tensors = EIGENVEIL_TRY(read_tensors(job.data));
+  const auto person = EIGENVEIL_TRY(take_person(job.person, tensors, job.data));
   auto data = EIGENVEIL_TRY(parts_for(*trainee, std::move(tensors), job.data));
   observer.step("trying the module on made-up pairs");
   EIGENVEIL_TRY(dry_run(*trainee, data));
@@ -142,11 +165,12 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   const Vector parameters = Eigen::Map<const Vector>(start.data(), static_cast<Eigen::Index>(start.size()));
   const auto files = EIGENVEIL_TRY(files_of(job, options));
   auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
-  EIGENVEIL_TRY(train(job, *trainee, data, run, observer));
+  EIGENVEIL_TRY(train(job, *trainee, data, person, run, observer));
 
   nlohmann::json manifest =
       common_manifest("clip-train", "batch", training_options_json(job), job.privacy, run.charge(), 0);
   manifest.erase("noisy_rows");  // nothing was released about their number
+  if (!job.person.empty()) add_person(manifest, PersonOptions{job.person}, job.person, std::nullopt);
   manifest["parameters"] = start.size();
   observer.step("writing module");
   const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), start.size()}, manifest.dump(1)));

@@ -100,6 +100,31 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
   return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
 }
 
+void add_person(nlohmann::json& manifest, const PersonOptions& person, const std::string& column,
+                std::optional<double> people) {
+  const bool alike = person.least_rows == 1;
+  nlohmann::json& said = manifest["person"] = {
+      {"column", column},
+      {"weight", alike ? "equal" : fmt::format("rows:{}", person.least_rows)},
+      {"missing", person.missing_is_own ? "own" : "error"},
+      {"estimand",
+       alike ? "Every person counts alike: a row of a person who has m of them weighs 1 / m. If the number of rows "
+               "goes with the values, this is another question than what an average row is like."
+             : fmt::format("Every row counts, up to {} of a person: a row of a person who has m of them weighs 1 / "
+                           "max({}, m). If the number of rows goes with the values, this is another question than what "
+                           "an average person is like.",
+                           person.least_rows, person.least_rows)}};
+  if (person.most_rows) said["max_rows"] = *person.most_rows;
+  if (person.missing_is_own)
+    manifest["warnings"].push_back(
+        "A row without an id counts as a person of its own: somebody with several such rows is protected as several "
+        "people.");
+  const bool exact = manifest.contains("rows") && alike;
+  manifest.erase("rows");
+  manifest.erase("noisy_rows");
+  if (people) manifest[exact ? "people" : "noisy_people"] = static_cast<long long>(*people);
+}
+
 void add_columns(nlohmann::json& manifest, const ColumnMap& map) {
   manifest["features"] = map.feature_names();
   manifest["columns"] = columns_to_json(map.specs());
@@ -112,6 +137,22 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
   const bool paper = privacy.calibration == Calibration::kPaper;
   const double epsilon = paper ? charge.certified_epsilon : privacy.epsilon.value();
   const bool model = charge.plan.model_based;
+  const bool people = !charge.plan.person.empty();
+  if (people)
+    return fmt::format(
+               "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows all rows of "
+               "everybody else and all of this software can change their odds about any one person by at most a factor "
+               "e^{:.6g} = {:.3g} through it, except with probability {:g}. It holds for every data set and however "
+               "many "
+               "rows a person has.",
+               epsilon, privacy.delta.value(),
+               privacy.adjacency == Adjacency::kReplaceOne
+                   ? "one person, with all their rows, is replaced by any other with any number of rows; the number of "
+                     "people is public, that of rows is private"
+                   : "one person, with all their rows, is added or removed; the numbers of people and of rows are "
+                     "private",
+               epsilon, std::exp(epsilon), privacy.delta.value()) +
+           (charge.federation ? " " + charge.federation->value("condition", "") : "");
   const std::string words = fmt::format(
       "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
       "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "

@@ -60,6 +60,7 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
   if (bounded_by_options(job.rows)) options.update(row_options_json(job.rows, radius));
   if (opened.pairs) options["missing"] = name(job.rows.missing);
   Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
+  if (job.rows.person) add_person(model.manifest, *job.rows.person, opened.person, fit.rows);
   model.manifest["noise"] = noise_json(*charge.noise);
   model.manifest.update(fit.facts);
   for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
@@ -82,6 +83,7 @@ PreparationOptions preparation_of(const RowOptions& rows) {
                                                      : MeanBy::kNone;
   preparation.bound = rows.row_bound;
   preparation.private_bound = rows.private_row_bound;
+  preparation.count_rows = rows.person && rows.person->least_rows > 1;
   return preparation;
 }
 
@@ -96,15 +98,32 @@ void settle_center(FitJob& job, bool about_mean) {
   job.rows.center = about_mean && job.privacy.calibration == Calibration::kTight ? Center::kMean : Center::kRange;
 }
 
+namespace {
+
+// What rests on independent rows says nothing about people, whose rows are alike.
+Status check_for_people(const Estimator& estimator, const RowsShape& shape, const Budget& budget) {
+  const auto plan = estimator.plan(shape, budget);
+  if (!plan || !plan->model_based) return {};
+  return usage_error(
+      "`guarantee` model rests on independent rows, and those of one person are not: leave `person` out, or use "
+      "`guarantee` strict");
+}
+
+}  // namespace
+
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
   if (job.privacy.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
     return usage_error("`delta` auto tells the number of rows, which add-remove-one hides: give a number");
   EIGENVEIL_TRY(check_payer(job.privacy, files_of(job.rows)));
+  // Ids are told apart up to a chance of 2^-96: src/rows/people.proof.md.
+  if (job.rows.person && job.privacy.delta.value() < 1e-18)
+    return usage_error("with `person` a `delta` below 1e-18 cannot be promised");
   const RowsShape shape{opened.map.features(), {}, {1, 20}, job.privacy.adjacency};
   for (const auto& one : rivals.estimators) {
     // What is not calibrated is charged as it is, so it must be a paper's own noise.
     if (job.privacy.calibration == Calibration::kPaper && !one->noise_settled())
       return usage_error(fmt::format("`calibration` paper: no paper prescribes the noise of {}", one->name()));
+    if (job.rows.person) EIGENVEIL_TRY(check_for_people(*one, shape, budget_of(job.privacy)));
     if (const auto fits = one->check(shape, budget_of(job.privacy)); !fits) {
       Error error = fits.error();
       if (error.code == ErrorCode::kBadInput && !opened.pairs)
@@ -132,13 +151,16 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (rivals.estimators.size() > 1)
     choice = EIGENVEIL_TRY(choose(rivals, rows, budget, thread_count(job.run), observer));
   const Estimator& chosen = *rivals.estimators[choice.index];
+  const bool total_private = job.rows.person && job.rows.person->least_rows > 1;
+  if (total_private) count.reset();
   const RowsShape shape{rows.columns(), count, rows.lattice(), job.privacy.adjacency};
   EIGENVEIL_TRY(chosen.check(shape, budget));
   if (job.confirm) {
     const auto concerns = concerns_of(chosen, shape, budget, diagnostics, choice.error);
     if (!concerns.empty()) EIGENVEIL_TRY(job.confirm(concerns));
   }
-  const PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
+  PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
+  if (job.rows.person) plan.person = opened.person;
   auto charged =
       EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));

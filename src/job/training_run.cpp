@@ -39,7 +39,8 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
 
 Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
   const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
-  const PrivacyPlan draft{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
+  PrivacyPlan draft{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
+  draft.person = job.person;
   return certify(draft, NoisyVector::sensitivity(), job.privacy);
 }
 
@@ -80,12 +81,14 @@ Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
 }
 
 nlohmann::json training_options_json(const ClipTrainJob& job) {
-  return {{"sample_rate", job.sample_rate},
-          {"steps", job.steps},
-          {"clip", job.clip},
-          {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
-          {"lr", job.lr},
-          {"temperature", job.temperature}};
+  nlohmann::json options = {{"sample_rate", job.sample_rate},
+                            {"steps", job.steps},
+                            {"clip", job.clip},
+                            {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
+                            {"lr", job.lr},
+                            {"temperature", job.temperature}};
+  if (!job.person.empty()) options["person"] = job.person;
+  return options;
 }
 
 Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<std::string, std::string>& files,

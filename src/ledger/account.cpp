@@ -45,15 +45,27 @@ Status load_reservations(const Database& db, Account& account) {
 
 }  // namespace
 
+namespace {
+constexpr std::string_view kPersonUnit = "person:";
+}
+
+std::string unit_of(const std::string& person) { return person.empty() ? "row" : std::string(kPersonUnit) + person; }
+
+// Until there were people, a unit was a word that nothing followed from.
+std::string person_of_unit(const std::string& unit) {
+  return unit.starts_with(kPersonUnit) ? unit.substr(kPersonUnit.size()) : std::string();
+}
+
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation) {
   Statement own(db,
-                "SELECT model_based, dataset.adjacency FROM reservation JOIN dataset ON dataset.id = "
+                "SELECT model_based, dataset.adjacency, dataset.unit FROM reservation JOIN dataset ON dataset.id = "
                 "reservation.dataset WHERE reservation.id = ?",
                 reservation);
   EIGENVEIL_TRY(own.step());
   const auto adjacency = EIGENVEIL_TRY(adjacency_from_name(own.text(1)));
   PrivacyPlan plan(adjacency);
   plan.model_based = own.integer(0) != 0;
+  plan.person = person_of_unit(own.text(2));
   Statement row(db, "SELECT mechanism, label, count FROM event WHERE reservation = ? ORDER BY position", reservation);
   for (;;) {
     const auto more = EIGENVEIL_TRY(row.step());
@@ -75,7 +87,7 @@ Result<Account> load_account(const Database& db, const std::string& name) {
   const auto limit = EIGENVEIL_TRY(limit_of(row));
   Account account{
       row.integer(0), {static_cast<Filter::Kind>(row.integer(6)), static_cast<int>(row.integer(7))}, {}, {}};
-  account.status.budget = {name, limit, adjacency, row.text(4), row.integer(8) != 0};
+  account.status.budget = {name, limit, adjacency, person_of_unit(row.text(4)), row.integer(8) != 0};
   account.status.created = row.text(5);
   account.status.frozen = row.integer(9) != 0;
   EIGENVEIL_TRY(load_reservations(db, account));

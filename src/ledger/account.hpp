@@ -24,6 +24,10 @@ Result<std::int64_t> charge(const Database& db, const Payer& payer, const Privac
                             const std::string& purpose);
 Result<PrivacyPlan> load_plan(const Database& db, std::int64_t reservation);
 
+/// What a data set's column `unit` says: the column of the person it protects; empty: it protects a row.
+std::string unit_of(const std::string& person);
+std::string person_of_unit(const std::string& unit);
+
 /// Refuses a data set of a restored ledger, until that is accepted.
 Status refuse_frozen(const Account& account);
 /// A data set that was made after the copy was taken is gone with what it spent: nobody gets a new one unawares.

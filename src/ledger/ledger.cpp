@@ -50,6 +50,19 @@ Error refusal(const Account& account, const PrivacyPlan& plan) {
                   status.filter, status.remaining));
 }
 
+std::string protects(const std::string& person) {
+  return person.empty() ? "one row" : fmt::format("one person, with all their rows (column '{}')", person);
+}
+
+// An epsilon per visit is none per patient, and the two do not add up.
+Error other_unit(const std::string& dataset, const std::string& own, const PrivacyPlan& plan) {
+  const std::string remedy = own.empty() ? "leave `person` out" : fmt::format("give `person` {}", own);
+  return budget_refused(
+      fmt::format("The budget of data set '{}' protects {}, but this release would protect {}. What one costs says "
+                  "nothing about the other: {}, or use a data set of its own",
+                  dataset, protects(own), protects(plan.person), remedy));
+}
+
 // Refuses the plan, or settles the filter that holds the account from now on. Nothing is charged here.
 Status admit(Account& account, const PrivacyPlan& plan) {
   if (!account.status.budget.limit) return {};
@@ -136,8 +149,8 @@ Result<bool> Ledger::insert(const DatasetBudget& budget, const FileKeys& files) 
   EIGENVEIL_TRY(Statement(*db_,
                           "INSERT INTO dataset(name, epsilon, delta, adjacency, unit, allow_model_based) "
                           "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT(name) DO NOTHING",
-                          budget.name, epsilon, delta, std::string(eigenveil::name(budget.adjacency)), budget.unit,
-                          std::int64_t{budget.allow_model_based})
+                          budget.name, epsilon, delta, std::string(eigenveil::name(budget.adjacency)),
+                          ledger::unit_of(budget.person), std::int64_t{budget.allow_model_based})
                     .finish());
   const bool inserted = sqlite3_changes(db_->handle()) == 1;
   if (inserted) EIGENVEIL_TRY(ledger::bind_files(*db_, sqlite3_last_insert_rowid(db_->handle()), files));
@@ -204,6 +217,7 @@ Result<std::int64_t> ledger::charge(const Database& db, const Payer& payer, cons
         fmt::format("The budget of data set '{}' counts {} neighbours, but the release is planned for {}: "
                     "give `adjacency` {}, or use a data set of its own",
                     dataset, name(own), name(plan.adjacency), name(own)));
+  if (const std::string& own = account.status.budget.person; own != plan.person) return other_unit(dataset, own, plan);
   if (plan.model_based && !account.status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "

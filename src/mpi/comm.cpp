@@ -101,6 +101,37 @@ bool decided(bool at_rank_0) {
   return value != 0;
 }
 
+bool everywhere(bool here) {
+  int mine = here ? 1 : 0, all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all != 0;
+}
+
+// Rank by rank and in pieces: MPI counts in ints.
+std::vector<std::string> exchange(const std::vector<std::string>& to) {
+  const int n = ranks();
+  std::vector<std::string> from(to.size());
+  for (int step = 0; step < n; ++step) {
+    const int next = (rank() + step) % n, before = (rank() - step + n) % n;
+    const std::string& out = to[static_cast<std::size_t>(next)];
+    std::string& in = from[static_cast<std::size_t>(before)];
+    std::uint64_t out_size = out.size(), in_size = 0;
+    MPI_Sendrecv(&out_size, 1, MPI_UINT64_T, next, 1, &in_size, 1, MPI_UINT64_T, before, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    in.resize(in_size);
+    const std::uint64_t most = std::max(out_size, in_size);
+    for (std::uint64_t done = 0; done < most; done += kPieceBytes) {
+      const auto part = [&](std::uint64_t size) {
+        return static_cast<int>(done < size ? std::min<std::uint64_t>(kPieceBytes, size - done) : 0);
+      };
+      MPI_Sendrecv(out.data() + std::min(done, out_size), part(out_size), MPI_BYTE, next, 2,
+                   in.data() + std::min(done, in_size), part(in_size), MPI_BYTE, before, 2, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+    }
+  }
+  return from;
+}
+
 void add_to_rank_0(Int128* values, std::size_t count) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op add = MPI_OP_NULL;

@@ -104,6 +104,14 @@ wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& ope
   } else {
     *message.mutable_rows() = to_wire(options, opened);
   }
+  if (options.person) {
+    auto* people = message.mutable_people();
+    people->set_column(opened.person);
+    const PersonColumn::Key& key = opened.read_with.person->key;
+    people->set_key(std::string(key.begin(), key.end()));
+    people->set_least_rows(options.person->least_rows);
+    people->set_missing_is_own(options.person->missing_is_own);
+  }
   message.set_data(options.data);
   message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
                      : opened.read_with.header == HeaderRule::kNo ? wire::v2::RankRead::NO
@@ -126,6 +134,10 @@ Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opene
   if (!state().running) return internal_error("the MPI engine works within mpi::run only");
   if (is_pipe(options.data))
     return usage_error(options.data + ": is a pipe, which one process reads alone: copy it to a file, or use no MPI");
+  if (options.person && options.pairs)
+    return usage_error("pairs of people are read by one process alone: leave `person` or the MPI engine out");
+  if (options.person && options.person->most_rows)
+    return usage_error("`max_rows_per_person` is drawn by one process alone: leave it or the MPI engine out");
   wire::v2::RankCommand command;
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <exception>
+#include <map>
 #include <new>
 
 #include "comm.hpp"
@@ -28,9 +30,16 @@ Error error_of(const wire::v2::RankReport& report, std::size_t rank) {
   return {static_cast<ErrorCode>(report.code()), fmt::format("rank {}: {}", rank, report.message())};
 }
 
-// The first error among the reports.
+constexpr const char* kAnotherFailed = "a rank failed";
+
+// The first error among the reports; that another rank failed is said only if no other says why.
 Status judge(const std::vector<std::string>& reports) {
   std::optional<std::uint64_t> entries;
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    wire::v2::RankReport report;
+    if (report.ParseFromString(reports[r]) && report.code() != 0 && report.message() != kAnotherFailed)
+      return error_of(report, r);
+  }
   for (std::size_t r = 0; r < reports.size(); ++r) {
     wire::v2::RankReport report;
     if (!report.ParseFromString(reports[r])) return internal_error(fmt::format("rank {}: an unreadable report", r));
@@ -53,7 +62,7 @@ Status agree(const Error* error, std::size_t entries) {
   const auto reports = gather(mine.SerializeAsString());
   const Status verdict = rank() == 0 ? judge(reports) : Status();
   if (decided(verdict.ok())) return {};
-  return rank() == 0 ? verdict : Status(internal_error("a rank failed"));
+  return rank() == 0 ? verdict : Status(internal_error(kAnotherFailed));
 }
 
 template <class T, class Entries>
@@ -101,6 +110,76 @@ PairReading pairs_from(const wire::v2::RankPairs& message) {
   return reading;
 }
 
+// A person and how many rows they have here.
+struct Counted {
+  PersonId id;
+  std::uint64_t rows;
+};
+static_assert(sizeof(Counted) == 24);
+
+template <class T>
+std::vector<T> as(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(static_cast<void*>(values.data()), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+template <class T>
+void put(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+// The owner of a hash adds up what all ranks have of its person and tells them; it counts the person, once.
+Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of) {
+  struct Less {
+    bool operator()(const PersonId& a, const PersonId& b) const {
+      return a.high != b.high ? a.high < b.high : a.low < b.low;
+    }
+  };
+  const auto n = static_cast<std::size_t>(ranks());
+  std::vector<std::string> asked(n);
+  std::vector<std::vector<std::size_t>> whose(n);
+  std::size_t counted = 0;
+  for (std::size_t p = 0; p < people.size(); ++p) {
+    if (people[p].missing()) {
+      ++counted;  // nobody else has such a one
+      continue;
+    }
+    const std::size_t owner = people[p].low % n;
+    put(asked[owner], Counted{people[p], rows_of[p]});
+    whose[owner].push_back(p);
+  }
+  const auto questions = exchange(asked);
+  std::map<PersonId, std::uint64_t, Less> all;
+  for (const std::string& question : questions)
+    for (const Counted& one : as<Counted>(question)) all[one.id] += one.rows;
+  counted += all.size();
+  std::vector<std::string> answers(n);
+  for (std::size_t r = 0; r < n; ++r)
+    for (const Counted& one : as<Counted>(questions[r]))
+      put(answers[r], static_cast<std::uint32_t>(std::min<std::uint64_t>(all[one.id], UINT32_MAX)));
+  const auto told = exchange(answers);
+  for (std::size_t r = 0; r < n; ++r) {
+    const auto m = as<std::uint32_t>(told[r]);
+    for (std::size_t i = 0; i < m.size(); ++i) rows_of[whose[r][i]] = m[i];
+  }
+  return counted;
+}
+
+// Every rank gets here, or says that it did not: none waits for one that failed.
+void add_people(RowOptions& options, const wire::v2::RankPeople& message, bool& shared) {
+  if (message.column().empty()) return;
+  options.person = PersonOptions{message.column(), message.least_rows(), {}, message.missing_is_own()};
+  PeopleElsewhere elsewhere{};
+  std::memcpy(elsewhere.key.data(), message.key().data(), std::min(elsewhere.key.size(), message.key().size()));
+  elsewhere.share = [&shared](const std::vector<PersonId>& people,
+                              std::vector<std::uint32_t>& rows_of) -> Result<std::size_t> {
+    shared = true;
+    if (!everywhere(true)) return internal_error(kAnotherFailed);
+    return share_people(people, rows_of);
+  };
+  options.people_elsewhere = std::make_shared<const PeopleElsewhere>(std::move(elsewhere));
+}
+
 // The rows of this rank, if all have theirs.
 Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
   EIGENVEIL_TRY(agree(rows, [](const BoundedRows& own) { return own.columns(); }));
@@ -116,7 +195,8 @@ Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
 }  // namespace
 
 Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observer) {
-  return joint_rows(attempt([&]() -> Result<BoundedRows> {
+  bool shared = !message.has_people();
+  auto rows = attempt([&]() -> Result<BoundedRows> {
     RowOptions options;
     if (message.has_pairs()) {
       options.pairs = pairs_from(message.pairs());
@@ -124,8 +204,11 @@ Result<OwnShare> joint_read(const wire::v2::RankRead& message, Observer& observe
     } else {
       options = EIGENVEIL_TRY(from_wire(message.rows()));
     }
+    add_people(options, message.people(), shared);
     return bound_rows(row_options(std::move(options), message), run_options(message), message.reserved(), observer);
-  }));
+  });
+  if (!shared) everywhere(false);
+  return joint_rows(std::move(rows));
 }
 
 Result<PrivateSum> joint_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {

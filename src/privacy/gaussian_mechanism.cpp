@@ -35,8 +35,9 @@ class Draw {
 
 // Noise on values[first..last).
 void draw_into(PrivateSum& sum, const NoiseScale& noise, std::size_t first, std::size_t last, SecureRandom& random) {
+  const int up = noise.shift - sum.fraction;
   const auto add = [&](std::size_t i, const Draw& draw) {
-    sum.values[i] = (sum.values[i] << noise.shift) + draw(random);
+    sum.values[i] = (up >= 0 ? sum.values[i] << up : sum.values[i] >> -up) + draw(random);
   };
   const Draw draw(noise.sigma, noise.coarse);
   if (sum.layout == PrivateSum::Layout::kPlain) {
@@ -130,12 +131,26 @@ Result<NoiseScale> GaussianMechanism::noise_for(Sensitivity sensitivity, Mu mu) 
   return NoiseScale{shift, coarse, static_cast<std::uint64_t>(sigma), static_cast<std::uint64_t>(sigma_off)};
 }
 
+// "Rounding" of the proof: with e = ||(1, ..., 1)|| in the norm of the layout, S 2^shift + e <= S (1 + 2^-22) 2^shift.
+Result<NoiseScale> GaussianMechanism::noise_for(const PrivateSum& sum, Mu mu) {
+  const bool symmetric = sum.layout == PrivateSum::Layout::kSymmetric;
+  const double e = std::sqrt(static_cast<double>(sum.rows) * static_cast<double>(symmetric ? sum.rows : sum.columns));
+  Sensitivity moved = sum.moved;
+  for (;;) {
+    const auto noise = EIGENVEIL_TRY(noise_for(moved, mu));
+    const double rounded = sum.fraction <= noise.shift ? 0 : std::ldexp(e, -noise.shift);
+    if (sum.moved.value() + rounded <= moved.value() * (1 + 0x1p-22)) return noise;
+    moved = Sensitivity((sum.moved.value() + rounded) * (1 + 0x1p-40));
+  }
+}
+
 Result<NoisySum> GaussianMechanism::add_noise(PrivateSum sum, Mu mu, std::size_t shares, SecureRandom& random) {
   if (shares < 1 || shares > 4096) return internal_error("noise is shared by 1 to 4096 holders");
-  auto noise = EIGENVEIL_TRY(noise_for(sum.moved, mu));
+  auto noise = EIGENVEIL_TRY(noise_for(sum, mu));
   noise.sigma = share_of(noise.sigma, shares);
   noise.sigma_off = share_of(noise.sigma_off, shares);
   draw_into(sum, noise, random);
+  sum.fraction = 0;
   return NoisySum(std::move(sum), noise.shift);
 }
 

@@ -13,6 +13,7 @@ PrivateSum NoisyHistogram::empty(std::size_t points, Adjacency adjacency) {
 PrivateSum NoisyHistogram::cells(const PrivateCounts& above, Adjacency adjacency) {
   PrivateSum sum = empty(above.values.size(), adjacency);
   sum.values.assign(above.values.begin(), above.values.end());
+  sum.fraction = above.fraction;
   for (std::size_t j = 0; j + 1 < sum.values.size(); ++j) sum.values[j] -= sum.values[j + 1];
   return sum;
 }

@@ -10,10 +10,12 @@
 namespace eigenveil {
 namespace {
 
-constexpr std::uint64_t kDenominator = std::uint64_t{1} << 40;
+// Counts, target and noise are in 2^-20, whether or not rows share weights.
+constexpr int kBits = 20;
+constexpr std::uint64_t kNumerator = std::uint64_t{1} << 54;
 
-// Half of epsilon for the target, half for the counts; 1 / scale = epsilon / 2, rounded down.
-std::uint64_t inverse_scale(double epsilon) { return static_cast<std::uint64_t>(std::ldexp(epsilon / 2, 40)); }
+// Half of epsilon for the target, half for the counts: 1 / scale = 2^-20 epsilon / 2 = s / 2^54, s rounded down.
+std::uint64_t inverse_scale(double epsilon) { return static_cast<std::uint64_t>(std::ldexp(epsilon, 54 - kBits - 1)); }
 
 }  // namespace
 
@@ -25,12 +27,15 @@ Status SparseVector::check(PureEpsilon epsilon) {
 Result<Released<std::size_t>> SparseVector::first_at_most(const PrivateCounts& counts, std::int64_t target,
                                                           PureEpsilon epsilon, SecureRandom& random) {
   if (counts.values.empty()) return internal_error("the sparse vector needs at least one count");
+  if (counts.fraction < 0 || counts.fraction > kBits) return internal_error("counts are in 2^-20 at most");
   const std::size_t last = counts.values.size() - 1;
   EIGENVEIL_TRY(check(epsilon));
-  const DiscreteLaplace draw(kDenominator, inverse_scale(epsilon));
-  const Int128 noisy_target = target + draw(random);
+  const DiscreteLaplace draw(kNumerator, inverse_scale(epsilon));
+  // Half a row more: whole counts and targets never tie, so that hardly any noise hardly matters.
+  const Int128 noisy_target = (Int128{target} << kBits) + (Int128{1} << (kBits - 1)) + draw(random);
   for (std::size_t j = 0; j < last; ++j)
-    if (counts.values[j] + draw(random) <= noisy_target) return Released<std::size_t>(j);
+    if ((Int128{counts.values[j]} << (kBits - counts.fraction)) + draw(random) <= noisy_target)
+      return Released<std::size_t>(j);
   return Released<std::size_t>(last);
 }
 

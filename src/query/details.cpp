@@ -18,8 +18,8 @@ Status check_grid(const std::vector<double>& grid) {
   return good ? Status() : internal_error("a grid must be ascending, not negative and not empty");
 }
 
-PrivateCounts counts_above(const std::vector<std::int64_t>& cells) {
-  PrivateCounts counts{std::vector<std::int64_t>(cells.size() - 1)};
+PrivateCounts counts_above(const std::vector<std::int64_t>& cells, const Lattice& lattice) {
+  PrivateCounts counts{std::vector<std::int64_t>(cells.size() - 1), lattice.weight_bits > 0 ? kCountBits : 0};
   std::int64_t above = 0;
   for (std::size_t j = counts.values.size(); j-- > 0;) {
     above += cells[j + 1];

@@ -72,7 +72,7 @@ Result<FilteredCells> FilteredCells::sweep(const FilteredApply& query, const Bou
           cell[i] = static_cast<std::uint32_t>(found - edge.begin());
         }
       }));
-  return FilteredCells(query, rows.lattice(), counts_above(cells.counts), std::move(cells.sums));
+  return FilteredCells(query, rows.lattice(), counts_above(cells.counts, rows.lattice()), std::move(cells.sums));
 }
 
 PrivateSum FilteredCells::sum(std::size_t chosen, Adjacency adjacency) const {
@@ -95,7 +95,8 @@ PrivateSum empty_sum(const FilteredApply& query, std::size_t chosen, const Latti
           query.X.columns(),
           filtered_sensitivity(query, chosen, lattice, adjacency),
           unit,
-          {}};
+          {},
+          lattice.weight_bits};
 }
 
 std::size_t sweep_bytes(std::size_t columns, std::size_t k, std::size_t grid, int threads) {

@@ -7,11 +7,17 @@ namespace eigenveil {
 
 Result<GradientOracle> GradientOracle::make(Reservation& reservation, std::size_t rows, std::size_t entries,
                                             double clip, SecureRandom random, const std::string& label,
-                                            long long answered) {
+                                            long long answered, const std::vector<std::uint32_t>& person) {
+  if (!person.empty() && person.size() != rows) return internal_error("the rows do not say whose they are");
   if (reservation.plan().adjacency != Adjacency::kAddRemoveOne)
     return internal_error("Poisson samples are accounted for add-remove-one neighbours alone");
   EIGENVEIL_TRY(NoisyVector::check(clip, entries, 1));
   GradientOracle oracle(reservation, rows, entries, clip, std::move(random));
+  for (std::size_t i = 0; i < person.size(); ++i) {
+    if (person[i] >= oracle.rows_of_.size()) oracle.rows_of_.resize(person[i] + 1);
+    oracle.rows_of_[person[i]].push_back(i);
+  }
+  if (!person.empty()) oracle.rows_ = oracle.rows_of_.size();
   for (long long i = 0; i < answered; ++i)
     if (const auto passed = oracle.meter_.poisson(label); !passed) return passed.error();
   return oracle;
@@ -23,6 +29,11 @@ Result<Released<Matrix>> GradientOracle::ask(const std::string& label, const Fun
   answering_ = true;
   const auto sample = EIGENVEIL_TRY(PoissonSample::of(noise.q));
   sample.draw(rows_, random_, chosen_);
+  for (std::size_t& one : chosen_) {
+    if (rows_of_.empty()) break;
+    const std::vector<std::size_t>& own = rows_of_[one];
+    one = own[own.size() > 1 ? random_.below(own.size()) : 0];
+  }
   const std::uint64_t seed = random_.next();
   const auto v = EIGENVEIL_TRY(chosen_.empty() ? Result(std::vector<double>(entries_)) : vector(chosen_, seed));
   if (v.size() != entries_) return internal_error("a gradient has another length than the parameters");

@@ -42,7 +42,7 @@ LocalOracle::~LocalOracle() {
 
 RowsShape LocalOracle::shape() const {
   RowsShape shape{sums_->here().columns(), std::nullopt, lattice(), adjacency()};
-  if (adjacency() == Adjacency::kReplaceOne) shape.rows = sums_->rows();
+  if (adjacency() == Adjacency::kReplaceOne && !sums_->here().facts().total_private) shape.rows = sums_->rows();
   return shape;
 }
 
@@ -62,8 +62,8 @@ Result<Answer> LocalOracle::release(PrivateSum sum, Mu mu) {
 Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query) {
   EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
-  if (const auto noise = GaussianMechanism::noise_for(sensitivity(query, lattice(), adjacency()), mu); !noise)
-    return noise.error();
+  const PrivateSum asked = empty_sum(query, sums_->here().columns(), lattice(), adjacency());
+  if (const auto noise = GaussianMechanism::noise_for(asked, mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
   auto sum = EIGENVEIL_TRY(sums_->sum(query, adjacency()));
   return release(std::move(sum), mu);
@@ -86,7 +86,7 @@ Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, cons
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(product));
   // Nothing that cannot be drawn is begun: the widest threshold needs the most noise.
   const PrivateSum widest = empty_sum(query, query.grid.size() - 1, lattice(), adjacency());
-  if (const auto noise = GaussianMechanism::noise_for(widest.moved, mu); !noise) return noise.error();
+  if (const auto noise = GaussianMechanism::noise_for(widest, mu); !noise) return noise.error();
   EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(begin());
   const auto cells = EIGENVEIL_TRY(sums_->cells(query));
@@ -98,6 +98,11 @@ Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, cons
 Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery& query) {
   if (!plan().model_based)
     return internal_error(fmt::format("'{}' rests on a model of the rows, and the plan does not say so", label));
+  if (sums_->here().weighted())
+    return usage_error(
+        fmt::format("'{}' rests on independent rows, and those of one person are not: leave `person` out, or use "
+                    "`guarantee` strict",
+                    label));
   EIGENVEIL_TRY(query.validate(sums_->here().columns(), adjacency()));
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
   if (const auto noise = GaussianMechanism::noise_for(query.assumed(lattice()), mu); !noise) return noise.error();
@@ -105,6 +110,29 @@ Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery
   auto sum = EIGENVEIL_TRY(sums_->sum(query.behind(lattice()), adjacency()));
   auto value = EIGENVEIL_TRY(query.value(std::move(sum), lattice()));
   return release(std::move(value), mu);
+}
+
+// Of each person one row, any of theirs with the same probability; of a person of m < M rows with probability m / M
+// one, else none.
+std::vector<std::size_t> LocalOracle::rows_of_people(const std::vector<std::size_t>& people) {
+  const BoundedRows& rows = sums_->here();
+  if (first_.empty()) {
+    first_.assign(rows.units() + 1, 0);
+    for (const std::uint32_t p : rows.person()) ++first_[p + 1];
+    for (std::size_t p = 0; p < rows.units(); ++p) first_[p + 1] += first_[p];
+    lying_.resize(rows.rows());
+    std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
+    for (std::size_t i = 0; i < rows.rows(); ++i) lying_[next[rows.person()[i]]++] = static_cast<std::uint32_t>(i);
+  }
+  std::vector<std::size_t> chosen;
+  for (const std::size_t p : people) {
+    const std::size_t m = first_[p + 1] - first_[p];
+    const std::size_t of = std::max(m, rows.least_rows());
+    const std::size_t i = of > 1 ? random_.below(of) : 0;
+    if (i < m) chosen.push_back(lying_[first_[p] + i]);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
 }
 
 // Rows in the features' units.
@@ -144,6 +172,7 @@ Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery
   EIGENVEIL_TRY(begin());
   std::vector<std::size_t> chosen;
   sample.draw(sums_->rows(), random_, chosen);
+  if (sums_->here().weighted()) chosen = rows_of_people(chosen);
   const auto batch = EIGENVEIL_TRY(gather(chosen));
   auto value = EIGENVEIL_TRY(query.exact(batch));
   return release(std::move(value), mu);

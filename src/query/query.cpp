@@ -117,14 +117,14 @@ Result<std::vector<Int128>> sum_of(const ClassSums& query, const BoundedRows& ro
 // ---- ClassCounts
 
 Status fits(const ClassCounts& query, const RowsFacts& rows, Adjacency adjacency) {
-  if (query.classes == 1 && adjacency == Adjacency::kReplaceOne)
+  if (query.classes == 1 && adjacency == Adjacency::kReplaceOne && !rows.total_private)
     return internal_error("the number of rows is public under replace-one: do not ask for it");
   return check_classes(query.classes, rows);
 }
 
 PrivateSum outline(const ClassCounts& query, const Asked& at) {
   constexpr double kCountUnit = 1.0;  // a count of rows carries no lattice of its own
-  return plain(query.classes, 1, at.replace() ? std::sqrt(2.0) : 1.0, kCountUnit);
+  return plain(query.classes, 1, at.replace() && query.classes > 1 ? std::sqrt(2.0) : 1.0, kCountUnit);
 }
 
 Result<std::vector<Int128>> sum_of(const ClassCounts& query, const BoundedRows& rows) {
@@ -202,7 +202,10 @@ Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacenc
 }
 
 PrivateSum empty_sum(const SumQuery& query, std::size_t columns, const Lattice& lattice, Adjacency adjacency) {
-  return std::visit([at = Asked{columns, lattice, adjacency}](const auto& q) { return outline(q, at); }, query);
+  PrivateSum sum =
+      std::visit([at = Asked{columns, lattice, adjacency}](const auto& q) { return outline(q, at); }, query);
+  sum.fraction = lattice.weight_bits;
+  return sum;
 }
 
 Result<PrivateSum> exact_sum(const SumQuery& query, const BoundedRows& rows, Adjacency adjacency) {
@@ -216,7 +219,7 @@ Sensitivity sensitivity(const SumQuery& query, const Lattice& lattice, Adjacency
 }
 
 double deviation_of(const PrivateSum& sum, Mu mu) {
-  const auto noise = GaussianMechanism::noise_for(sum.moved, mu);
+  const auto noise = GaussianMechanism::noise_for(sum, mu);
   if (!noise) return 0;
   const bool symmetric = sum.layout == PrivateSum::Layout::kSymmetric;
   return (symmetric ? noise->deviation_off() : noise->deviation()) * sum.unit;
@@ -234,20 +237,20 @@ Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRow
     squares.push_back(length * length);
   }
   const std::size_t k = query.X ? query.X->columns() : 0;
-  const auto cells =
-      EIGENVEIL_TRY(count_sum(rows, squares.size() + 1, query.X ? BlockValues::kFill : BlockValues::kOmit,
-                              [&](const RowBlock& block, std::vector<std::int64_t>& n) {
-                                std::vector<double> t(block.rows * k);
-                                if (query.X) query.X->project(block, t.data());
-                                for (std::size_t i = 0; i < block.rows; ++i) {
-                                  const std::int64_t square =
-                                      query.X ? squared_norm_of(&t[i * k], k)
-                                              : squared_norm(block.lattice + i * block.columns, block.columns);
-                                  const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
-                                  ++n[static_cast<std::size_t>(cell - squares.begin())];
-                                }
-                              }));
-  return counts_above(std::vector<std::int64_t>(cells.begin(), cells.end()));
+  const auto cells = EIGENVEIL_TRY(count_sum(
+      rows, squares.size() + 1, query.X ? BlockValues::kFill : BlockValues::kOmit,
+      [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+        std::vector<double> t(block.rows * k);
+        if (query.X) query.X->project(block, t.data());
+        for (std::size_t i = 0; i < block.rows; ++i) {
+          const std::int64_t square =
+              query.X ? squared_norm_of(&t[i * k], k) : squared_norm(block.lattice + i * block.columns, block.columns);
+          const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
+          ++n[static_cast<std::size_t>(cell - squares.begin())];
+        }
+      },
+      CountUnit::kCountWeight));
+  return counts_above(std::vector<std::int64_t>(cells.begin(), cells.end()), rows.lattice());
 }
 
 }  // namespace eigenveil

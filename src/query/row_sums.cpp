@@ -8,7 +8,7 @@ class LocalSums final : public RowSums {
  public:
   explicit LocalSums(BoundedRows rows) : rows_(std::move(rows)) {}
   const BoundedRows& here() const override { return rows_; }
-  std::size_t rows() const override { return rows_.rows(); }
+  std::size_t rows() const override { return rows_.units(); }
   bool alone() const override { return true; }
   Result<PrivateSum> sum(const SumQuery& query, Adjacency adjacency) override {
     return exact_sum(query, rows_, adjacency);

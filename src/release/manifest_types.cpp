@@ -50,6 +50,12 @@ constexpr ManifestKey kCommon[] = {
     {"federation", Holds::kObject},
     {"rows", Holds::kNumber},
     {"noisy_rows", Holds::kNumber},
+    {"people", Holds::kNumber},
+    {"noisy_people", Holds::kNumber},
+    {"person", Holds::kObject},
+    {"person.column", Holds::kText},
+    {"person.weight", Holds::kText},
+    {"person.estimand", Holds::kText},
     {"features", Holds::kTexts},
     {"columns", Holds::kList},
 };

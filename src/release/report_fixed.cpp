@@ -111,6 +111,14 @@ std::string fixed_section(const Model& model) {
     facts.emplace_back("Number of rows", whole(*rows) + ", public");
   if (const auto rows = html::number_at(manifest, "noisy_rows"))
     facts.emplace_back("Number of rows", "about " + whole(*rows) + ", released with noise");
+  if (const auto people = html::number_at(manifest, "people"))
+    facts.emplace_back("Number of people", whole(*people) + ", public");
+  if (const auto person = manifest.find("person"); person != manifest.end() && person->is_object()) {
+    facts.emplace_back("Protects", "one person, with all their rows");
+    for (const auto& [key, title] : {std::pair("column", "Whose row it is"), std::pair("weight", "Weight of rows"),
+                                     std::pair("estimand", "What it is about")})
+      if (const auto text = html::text_at(*person, key)) facts.emplace_back(title, html::name(*text));
+  }
   if (const auto adjacency = html::text_at(manifest, "adjacency"))
     facts.emplace_back("Neighbours", html::name(*adjacency));
   const auto encoders = manifest.find("encoders");

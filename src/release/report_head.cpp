@@ -21,9 +21,10 @@ std::optional<std::size_t> features(const Model& model) {
 
 /// "of 60,000 rows and 784 features", as far as the manifest tells.
 std::string data_in_words(const Model& model) {
-  const auto rows = html::number_at(model.manifest, "rows");
+  const auto people = html::number_at(model.manifest, "people");
+  const auto rows = people ? people : html::number_at(model.manifest, "rows");
   const auto columns = features(model);
-  const std::string_view what = kind_of(model.manifest).rows;
+  const std::string_view what = people ? "people" : std::string_view(kind_of(model.manifest).rows);
   std::string words = "a data set";
   if (rows) words += fmt::format(" of {} {}", whole(*rows), what);
   if (columns)
@@ -126,8 +127,7 @@ std::optional<double> stated_epsilon(const nlohmann::json& manifest) {
 }
 
 std::string unit_of(const nlohmann::json& manifest) {
-  if (const auto unit = html::text_at(manifest, "unit"); unit && !unit->empty()) return html::name(*unit);
-  if (const auto unit = html::text_at(ledger_of(manifest), "unit"); unit && !unit->empty()) return html::name(*unit);
+  if (const auto person = manifest.find("person"); person != manifest.end() && person->is_object()) return "person";
   return kind_of(manifest).rows == "pairs" ? "pair" : "row";
 }
 

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <mutex>
+#include <utility>
 
 #include "eigenveil/base/parallel.hpp"
 
@@ -48,6 +51,34 @@ Result<std::int32_t> class_of(double value, const BoundingOptions& options, std:
   return refused("the label is not among the classes; list it, or let `unlisted` drop count such rows as zero");
 }
 
+// Something for every number of rows that a person can have; most have few.
+template <class T>
+class ByCount {
+ public:
+  T& operator[](std::uint32_t m) { return m < few_.size() ? few_[m] : many_[m]; }
+  template <class Visit>
+  void for_each(const Visit& visit) {
+    for (std::uint32_t m = 0; m < few_.size(); ++m) visit(m, few_[m]);
+    for (auto& [m, value] : many_) visit(m, value);
+  }
+
+ private:
+  std::vector<T> few_ = std::vector<T>(std::size_t{1} << 12);
+  std::map<std::uint32_t, T> many_;
+};
+
+Status check_people(const RawBatch& batch, const PersonRule& rule) {
+  if (batch.people.size() != batch.rows) return internal_error("the rows do not say whose they are");
+  if (rule.missing_is_own) return {};
+  for (std::size_t i = 0; i < batch.rows; ++i)
+    if (batch.people[i].missing())
+      return bad_input(fmt::format(
+          "row {}: the person's id is missing; fill it in, or let `missing_person` own make such a row a person of its "
+          "own (whoever has several of them is then several people)",
+          batch.first_row + i + 1));
+  return {};
+}
+
 // One batch on its way from raw values to the lattice; rows are independent, so threads share it out.
 struct BatchWork {
   const ColumnMap& map;
@@ -83,8 +114,13 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     return usage_error(fmt::format("the lattice takes 4 to 20 bits, but got {}", options.bits));
 
   const Lattice lattice{options.bound.value(), options.bits};
-  BoundedRows result(ChunkStore(d, {options.memory_bytes, options.spill_folder, options.chunk_rows}), lattice,
-                     options.threads);
+  // Rows of people are stored twice for a moment, and their ids once.
+  const std::size_t quarter = options.memory_bytes / 4;
+  const ChunkStore::Options storing{
+      options.person ? options.memory_bytes - 3 * quarter + quarter / 2 : options.memory_bytes, options.spill_folder,
+      options.chunk_rows};
+  BoundedRows result(ChunkStore(d, storing), lattice, options.threads);
+  PersonIds ids(quarter, options.spill_folder);
   BatchWork work{map, lattice, source.columns().size(), {}, {}};
   const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
   RawBatch batch;
@@ -92,6 +128,10 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
   for (;;) {
     EIGENVEIL_TRY(source.next(batch, batch_rows));
     if (batch.rows == 0) break;
+    if (options.person) {
+      EIGENVEIL_TRY(check_people(batch, *options.person));
+      EIGENVEIL_TRY(ids.append(batch.people.data(), batch.rows));
+    }
     work.run(batch, options.threads);
     for (std::size_t i = 0; i < batch.rows; ++i) {
       const double* raw = &batch.values[i * work.raw_width];
@@ -115,15 +155,117 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     if (progress) progress(source.progress());
   }
   result.classed_ = options.class_column.has_value();
-  result.diagnostics_.rows = result.rows();
+  if (options.person)
+    EIGENVEIL_TRY(result.group(EIGENVEIL_TRY(ids.count(options.person->share != nullptr)), *options.person, storing));
+  result.diagnostics_.rows = result.units();
   result.diagnostics_.zeroed = result.zeroed_.size();
   return result;
+}
+
+// How many rows the person of each row has, 0 for a row that is left out. Of a person with more than `most_rows` rows
+// every set of that many is as likely: a row is kept with probability (still wanted) / (still to come).
+Status BoundedRows::group(PersonIds::People people, const PersonRule& rule, const ChunkStore::Options& storing) {
+  if (rows() >= (std::size_t{1} << 32)) return bad_input("rows of people are at most 2^32");
+  people_ = people.rows_of.size();
+  if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, people.rows_of));
+  if (people_ >= (std::size_t{1} << 31)) return bad_input("there are 2^31 people or more");
+  person_ = std::move(people.person);
+  rows_of_ = std::move(people.rows_of);
+  least_rows_ = rule.least_rows;
+  diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
+  lattice_.weight_bits = kPersonBits;
+  std::vector<std::uint32_t> rows_with(rows());
+  if (rule.most_rows) {
+    const auto most =
+        static_cast<std::uint32_t>(std::min<std::size_t>(*rule.most_rows, std::numeric_limits<std::int32_t>::max()));
+    std::vector<std::uint32_t> to_come = rows_of_;
+    for (std::uint32_t& m : rows_of_) m = std::min(m, most);
+    std::vector<std::uint32_t> wanted = rows_of_;
+    for (std::size_t i = 0; i < rows(); ++i) {
+      const std::uint32_t p = person_[i];
+      const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
+      --to_come[p];
+      if (kept) --wanted[p];
+      rows_with[i] = kept ? rows_of_[p] : 0;
+    }
+  } else {
+    for (std::size_t i = 0; i < rows(); ++i) rows_with[i] = rows_of_[person_[i]];
+  }
+  return move_rows(rows_with, storing);
+}
+
+Status BoundedRows::move_rows(const std::vector<std::uint32_t>& rows_with, const ChunkStore::Options& storing) {
+  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
+  ByCount<std::size_t> place;  // of the next row of a person with so many
+  for (const std::uint32_t m : rows_with)
+    if (m > 0) ++place[m];
+  std::size_t kept = 0;
+  place.for_each([&](std::uint32_t m, std::size_t& first) {
+    if (first == 0) return;
+    runs_.push_back({kept, person_weight(m, least_rows_)});
+    kept += std::exchange(first, kept);
+  });
+  if (runs_.size() <= 1 && kept == rows()) return {};
+
+  const std::size_t d = columns();
+  ChunkStore moved(d, storing);
+  EIGENVEIL_TRY(moved.allot(kept));
+  std::vector<std::int32_t> classes(classes_.empty() ? 0 : kept);
+  std::vector<std::uint32_t> person(kept);
+  std::vector<std::size_t> zeroed;
+  // Rows of a spilled store go to the file in stretches.
+  struct Stretch {
+    std::size_t first = 0;
+    std::vector<std::int32_t> rows;
+  };
+  ByCount<Stretch> stretches;
+  const std::size_t most =
+      moved.spilled()
+          ? std::clamp<std::size_t>(kBufferBytes / runs_.size(), 4 * d, std::max<std::size_t>(65536, 4 * d)) / 4
+          : d;
+  std::vector<std::int32_t> buffer;
+  std::size_t row = 0;
+  auto zero = zeroed_.begin();
+  for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
+    const std::int32_t* from = EIGENVEIL_TRY(store_.read(chunk, buffer));
+    for (std::size_t i = 0; i < store_.rows_in(chunk); ++i, ++row, from += d) {
+      const bool is_zero = zero != zeroed_.end() && *zero == row;
+      if (is_zero) ++zero;
+      const std::uint32_t m = rows_with[row];
+      if (m == 0) continue;
+      const std::size_t to = place[m]++;
+      if (!classes.empty()) classes[to] = classes_[row];
+      person[to] = person_[row];
+      if (is_zero) zeroed.push_back(to);
+      if (most <= d) {
+        EIGENVEIL_TRY(moved.put(to, from, 1));
+        continue;
+      }
+      Stretch& stretch = stretches[m];
+      if (stretch.rows.empty()) stretch.first = to;
+      stretch.rows.insert(stretch.rows.end(), from, from + d);
+      if (stretch.rows.size() + d <= most) continue;
+      EIGENVEIL_TRY(moved.put(stretch.first, stretch.rows.data(), stretch.rows.size() / d));
+      stretch.rows.clear();
+    }
+  }
+  Status finished;
+  stretches.for_each([&](std::uint32_t /*m*/, const Stretch& stretch) {
+    if (finished.ok()) finished = moved.put(stretch.first, stretch.rows.data(), stretch.rows.size() / d);
+  });
+  EIGENVEIL_TRY(finished);
+  std::sort(zeroed.begin(), zeroed.end());
+  store_ = std::move(moved);
+  classes_ = std::move(classes);
+  person_ = std::move(person);
+  zeroed_ = std::move(zeroed);
+  return {};
 }
 
 template <class Map>
 Status BoundedRows::replace(RowBound radius, const Map& map) {
   const std::size_t d = columns();
-  const Lattice after{radius.value(), lattice_.bits};
+  const Lattice after{radius.value(), lattice_.bits, lattice_.weight_bits};
   Status failure;
   std::mutex failing;
   Tickets chunks(store_.chunks());

@@ -99,14 +99,50 @@ Status ChunkStore::append(const std::int32_t* rows, std::size_t count) {
   return {};
 }
 
+Status ChunkStore::open_file() {
+  const int descriptor = open_unnamed(options_.spill_folder);
+  if (descriptor < 0) return spill_error("make", options_.spill_folder);
+  file_ = std::make_shared<File>(descriptor);
+  return {};
+}
+
+Status ChunkStore::allot(std::size_t rows) {
+  if (rows_ > 0) return internal_error("a store that has rows cannot be allotted again");
+  rows_ = rows;
+  if (rows == 0) return {};
+  if (chunks() * chunk_bytes() > options_.memory_bytes) {
+    EIGENVEIL_TRY(open_file());
+    memory_.resize(1);
+  } else {
+    memory_.resize(chunks());
+  }
+  for (auto& values : memory_) values.resize(chunk_rows_ * columns_);
+  return {};
+}
+
+Status ChunkStore::put(std::size_t first, const std::int32_t* rows, std::size_t count) {
+  while (count > 0) {
+    const std::size_t chunk = first / chunk_rows_;
+    const std::size_t within = first % chunk_rows_;
+    const std::size_t taken = std::min(count, chunk_rows_ - within);
+    if (spilled() && chunk + 1 < chunks()) {
+      if (!write_all(file_->descriptor, rows, taken * columns_ * sizeof(std::int32_t),
+                     chunk * chunk_bytes() + within * columns_ * sizeof(std::int32_t)))
+        return spill_error("write", options_.spill_folder);
+    } else {
+      std::copy_n(rows, taken * columns_, (spilled() ? memory_.back() : memory_[chunk]).data() + within * columns_);
+    }
+    rows += taken * columns_;
+    first += taken;
+    count -= taken;
+  }
+  return {};
+}
+
 // Before a new chunk is opened: once memory is full, all full chunks move to the file.
 Status ChunkStore::flush_open_chunk() {
   if (!spilled() && (memory_.size() + 1) * chunk_bytes() <= options_.memory_bytes) return {};
-  if (!spilled()) {
-    const int descriptor = open_unnamed(options_.spill_folder);
-    if (descriptor < 0) return spill_error("make", options_.spill_folder);
-    file_ = std::make_shared<File>(descriptor);
-  }
+  if (!spilled()) EIGENVEIL_TRY(open_file());
   std::size_t chunk = rows_ / chunk_rows_ - memory_.size();
   for (auto& values : memory_)
     if (!write_all(file_->descriptor, values.data(), chunk_bytes(), chunk++ * chunk_bytes()))

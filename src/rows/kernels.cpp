@@ -21,6 +21,15 @@ std::size_t exact_rows(double largest) {
   return static_cast<std::size_t>(std::max(1.0, std::floor(kExact / std::max(1.0, largest))));
 }
 
+// What a row weighs, and up to which row the others do.
+std::pair<std::uint64_t, std::size_t> weight_at(const BoundedRows& rows, std::size_t row) {
+  const std::vector<WeightRun>& runs = rows.runs();
+  if (runs.empty()) return {1, SIZE_MAX};
+  const auto next = std::upper_bound(runs.begin(), runs.end(), row,
+                                     [](std::size_t r, const WeightRun& run) { return r < run.first; });
+  return {std::prev(next)->weight, next == runs.end() ? SIZE_MAX : next->first};
+}
+
 // Runs `work(block)` for pieces of at most `most_rows` rows, in parallel over chunks. Each thread makes its own worker.
 // A worker is called with blocks and `finish()`ed at the end.
 template <class MakeWorker>
@@ -46,9 +55,13 @@ Status for_each_block(const BoundedRows& rows, std::size_t most_rows, bool conve
       }
       const std::size_t count = store.rows_in(*chunk);
       if (convert) values.assign(*lattice, *lattice + count * d);
-      for (std::size_t i = 0; i < count; i += most_rows)
-        worker(RowBlock{*chunk * store.chunk_rows() + i, std::min(most_rows, count - i), d, *lattice + i * d,
-                        convert ? &values[i * d] : nullptr});
+      for (std::size_t i = 0; i < count;) {
+        const std::size_t first = *chunk * store.chunk_rows() + i;
+        const auto [weight, end] = weight_at(rows, first);
+        const std::size_t piece = std::min({most_rows, count - i, end - first});
+        worker(RowBlock{first, piece, d, *lattice + i * d, convert ? &values[i * d] : nullptr, weight});
+        i += piece;
+      }
     }
     worker.finish();
   });
@@ -70,26 +83,31 @@ struct ExactAccumulator {
   std::size_t most_rows;
   std::vector<double> partial;
   std::size_t pending = 0;
+  std::uint64_t weight = 1;  // of all rows that are pending
 
   ExactAccumulator(Total& sum, std::size_t size, std::size_t most) : total(sum), most_rows(most), partial(size) {}
 
-  // Adds partial[index(i)] to total[i].
+  // `flush` adds weight partial[index(i)] to total[i].
   template <class Flush>
-  void make_room(std::size_t rows, const Flush& flush) {
-    if (pending + rows > most_rows) {
+  void make_room(const RowBlock& block, const Flush& flush) {
+    if (pending > 0 && (pending + block.rows > most_rows || weight != block.weight)) {
       flush();
       std::fill(partial.begin(), partial.end(), 0.0);
       pending = 0;
     }
-    pending += rows;
+    pending += block.rows;
+    weight = block.weight;
   }
+
+  // At most 2^53 2^32: no overflow, and exact.
+  Int128 weighed(std::size_t i) const { return Int128{static_cast<std::int64_t>(partial[i])} * weight; }
 };
 
 struct GramWorker {
   ExactAccumulator sum;
 
   void operator()(const RowBlock& block) {
-    sum.make_room(block.rows, [&] { flush(block.columns); });
+    sum.make_room(block, [&] { flush(block.columns); });
     // C <- C + U^T U, lower triangle. Row-major U is column-major U^T.
     d = block.columns;
     cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, blas_int(d), blas_int(block.rows), 1.0, block.values,
@@ -99,7 +117,7 @@ struct GramWorker {
     const std::lock_guard lock(sum.total.adding);
     Int128* to = sum.total.values.data();
     for (std::size_t column = 0; column < n; ++column)
-      for (std::size_t row = column; row < n; ++row) *to++ += static_cast<std::int64_t>(sum.partial[column * n + row]);
+      for (std::size_t row = column; row < n; ++row) *to++ += sum.weighed(column * n + row);
   }
   void finish() const {
     if (sum.pending > 0) flush(d);
@@ -114,7 +132,7 @@ struct OuterWorker {
   std::vector<double> t;
 
   void operator()(const RowBlock& block) {
-    sum.make_room(block.rows, [&] { flush(); });
+    sum.make_room(block, [&] { flush(); });
     t.resize(block.rows * k);
     fill(block, t.data());
     // C <- C + U^T T
@@ -124,8 +142,7 @@ struct OuterWorker {
   }
   void flush() const {
     const std::lock_guard lock(sum.total.adding);
-    for (std::size_t i = 0; i < sum.partial.size(); ++i)
-      sum.total.values[i] += static_cast<std::int64_t>(sum.partial[i]);
+    for (std::size_t i = 0; i < sum.partial.size(); ++i) sum.total.values[i] += sum.weighed(i);
   }
   void finish() const {
     if (sum.pending > 0) flush();
@@ -144,11 +161,17 @@ struct CellWorker {
   std::vector<double> partial = std::vector<double>(cells * d * k);
   std::vector<std::size_t> pending = std::vector<std::size_t>(cells);
   std::vector<std::int64_t> own_counts = std::vector<std::int64_t>(cells);
+  bool weighted = false;
+  std::uint64_t weight = 1;  // of all rows that are pending
   std::vector<double> t, u, t_sorted;
   std::vector<std::uint32_t> cell;
   std::vector<std::size_t> order;
 
   void operator()(const RowBlock& block) {
+    if (block.weight != weight) {
+      for (std::size_t c = 0; c < cells; ++c) flush(c);
+      weight = block.weight;
+    }
     t.resize(block.rows * k);
     cell.resize(block.rows);
     fill(block, t.data(), cell.data());
@@ -172,7 +195,7 @@ struct CellWorker {
   void add(std::size_t c, std::size_t rows, const double* U, const double* T) {
     if (pending[c] + rows > most_rows) flush(c);
     pending[c] += rows;
-    own_counts[c] += static_cast<std::int64_t>(rows);
+    own_counts[c] += static_cast<std::int64_t>(rows * (weighted ? count_weight(weight) : 1));
     double* C = &partial[c * d * k];
     if (k == 1)
       cblas_dgemv(CblasColMajor, CblasNoTrans, blas_int(d), blas_int(rows), 1.0, U, blas_int(d), T, 1, 1.0, C, 1);
@@ -184,7 +207,7 @@ struct CellWorker {
     if (pending[c] == 0) return;
     const std::lock_guard lock(total.adding);
     for (std::size_t i = c * d * k; i < (c + 1) * d * k; ++i)
-      total.values[i] += static_cast<std::int64_t>(std::exchange(partial[i], 0.0));
+      total.values[i] += Int128{static_cast<std::int64_t>(std::exchange(partial[i], 0.0))} * weight;
     pending[c] = 0;
   }
   void finish() {
@@ -197,15 +220,16 @@ struct CellWorker {
 struct CountWorker {
   Total& total;
   const AddCounts& add;
+  bool count_weights;
   std::vector<std::int64_t> counts;
 
   void operator()(const RowBlock& block) {
     add(block, counts);
-    flush();
+    flush(count_weights ? count_weight(block.weight) : block.weight);
   }
-  void flush() {
+  void flush(std::uint64_t weight) {
     const std::lock_guard lock(total.adding);
-    for (std::size_t i = 0; i < counts.size(); ++i) total.values[i] += counts[i];
+    for (std::size_t i = 0; i < counts.size(); ++i) total.values[i] += Int128{counts[i]} * weight;
     std::fill(counts.begin(), counts.end(), 0);
   }
   void finish() const {}
@@ -238,16 +262,20 @@ Result<CellSums> cell_sum(const BoundedRows& rows, std::size_t k, std::size_t ce
   Total total(cells * rows.columns() * k);
   std::vector<std::int64_t> counts(cells);
   const std::size_t most = exact_rows(largest_entry(rows) * largest_weight);
-  EIGENVEIL_TRY(for_each_block(rows, most, true,
-                               [&] { return CellWorker{total, counts, rows.columns(), k, cells, most, fill}; }));
+  EIGENVEIL_TRY(for_each_block(rows, most, true, [&] {
+    CellWorker worker{total, counts, rows.columns(), k, cells, most, fill};
+    worker.weighted = rows.weighted();
+    return worker;
+  }));
   return CellSums{std::move(counts), std::move(total.values)};
 }
 
 Result<std::vector<Int128>> count_sum(const BoundedRows& rows, std::size_t size, BlockValues values,
-                                      const AddCounts& add) {
+                                      const AddCounts& add, CountUnit unit) {
+  const bool count_weights = rows.weighted() && unit == CountUnit::kCountWeight;
   Total total(size);
   EIGENVEIL_TRY(for_each_block(rows, rows.store().chunk_rows(), values == BlockValues::kFill, [&] {
-    return CountWorker{total, add, std::vector<std::int64_t>(size)};
+    return CountWorker{total, add, count_weights, std::vector<std::int64_t>(size)};
   }));
   return std::move(total.values);
 }

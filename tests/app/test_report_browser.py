@@ -50,7 +50,7 @@ class ReportInABrowser(AppTest):
         patients = [SOURCE / "examples" / "patients.csv", "--schema", SOURCE / "examples" / "patients.toml"]
         bars = SOURCE / "examples" / "bars"
         self.names = []
-        self.run_program("ledger", "create", "patients", "--epsilon", 20, "--delta", "1e-6", "--unit", "patient")
+        self.run_program("ledger", "create", "patients", "--epsilon", 20, "--delta", "1e-6")
         self.run_program("generate", "gaussian", "--rows", 4000, "--columns", 40, "--gap", 5, "--seed", 1, "--out", "rows.npy")
         rows = ["rows.npy", "--row-bound", 1.5, "--no-ledger"]
         self.fit("pca", "pca", *patients, "--components", 5, "--dataset", "patients")

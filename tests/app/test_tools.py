@@ -82,7 +82,7 @@ class Account(AppTest):
 class LedgerCommand(AppTest):
     def test_create_list_show(self):
         self.assertIn("ledger create", self.run_program("ledger", "list").stdout)
-        self.run_program("ledger", "create", "a b'c", "--epsilon", 2, "--delta", 1e-6, "--unit", "patient")
+        self.run_program("ledger", "create", "a b'c", "--epsilon", 2, "--delta", 1e-6, "--person", "patient")
         self.run_program("ledger", "create", "a b'c", "--epsilon", 3, "--delta", 1e-6, expect=USAGE)
         shown = self.run_program("ledger", "show", "a b'c").stdout
         self.assertIn("patient", shown)

@@ -55,7 +55,7 @@ TEST_F(Consent, NamesEverythingThatIsDecided) {
         "1/2 of the noise variance (k = 2)",
         "c = 1, by this site's file",
         "at most 1 are lost (l)",
-        "at delta 1e-06 under this condition (replace-one; one row stands for one 'patient'",
+        "at delta 1e-06 under this condition (replace-one; it protects one 'row'",
         "no more than 1 of the sites",
         "if all other sites and the coordinator join against this one",
         "of data set 'rows': epsilon 0.5 of 3 is spent before, 1.2 after"})
@@ -80,7 +80,6 @@ TEST_F(Consent, HostileTextsStayOnePieceOfTheirLine) {
     p.set_purpose(text);
     p.set_options(text);
     p.set_estimator(text);
-    p.set_unit(text);
     p.mutable_plan(0)->set_label(text);
     const std::string said = words(p);
     EXPECT_EQ(static_cast<std::size_t>(std::count(said.begin(), said.end(), '\n')), lines) << text;

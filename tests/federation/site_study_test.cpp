@@ -296,7 +296,7 @@ TEST_F(Study, AUnitThatTheBudgetDoesNotCountIsRefusedBeforeAnybodyIsAsked) {
   lab.proposal.set_unit("visit");
   const auto refused = lab.open(0);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message, HasSubstr("counts one 'row' per row"));
+  EXPECT_THAT(refused.error().message, HasSubstr("neither a row nor a person"));
   EXPECT_TRUE(lab.said.empty());
   EXPECT_EQ(lab.charges(0), 0U);
 }

@@ -20,15 +20,15 @@ using ::testing::MatchesRegex;
 
 TEST_F(LedgerTest, AReservationAndItsDoublesSurviveAReopenBitForBit) {
   const double third = 1.0 / 3;
-  const PrivacyPlan plan{
-      Adjacency::kAddRemoveOne,
-      {{"first", GaussianEvent{std::nextafter(0.1, 1)}, 7},
-       {"it's \"second\"", PureEvent{third * 1e-9}, 1},
-       {"dritte Übung, 次; DROP TABLE event; --", PoissonGaussianEvent{third, 1 + 1e-15}, 1LL << 40}}};
+  PrivacyPlan plan{Adjacency::kAddRemoveOne,
+                   {{"first", GaussianEvent{std::nextafter(0.1, 1)}, 7},
+                    {"it's \"second\"", PureEvent{third * 1e-9}, 1},
+                    {"dritte Übung, 次; DROP TABLE event; --", PoissonGaussianEvent{third, 1 + 1e-15}, 1LL << 40}}};
+  plan.person = "O'Brien's patient";
   {
     Ledger ledger = open();
     ASSERT_TRUE(
-        ledger.create({.name = "d", .limit = {}, .adjacency = Adjacency::kAddRemoveOne, .unit = "O'Brien's patient"})
+        ledger.create({.name = "d", .limit = {}, .adjacency = Adjacency::kAddRemoveOne, .person = "O'Brien's patient"})
             .ok());
     ASSERT_TRUE(accepts(ledger, "d", plan, Adjacency::kAddRemoveOne));
   }
@@ -37,7 +37,7 @@ TEST_F(LedgerTest, AReservationAndItsDoublesSurviveAReopenBitForBit) {
   ASSERT_EQ(status->reservations.size(), 1U);
   EXPECT_EQ(status->reservations[0].plan, plan);
   EXPECT_EQ(status->reservations[0].purpose, "test");
-  EXPECT_EQ(status->budget.unit, "O'Brien's patient");
+  EXPECT_EQ(status->budget.person, "O'Brien's patient");
   EXPECT_EQ(status->budget.adjacency, Adjacency::kAddRemoveOne);
   EXPECT_THAT(status->created, MatchesRegex("20..-..-..T..:..:..Z"));
   EXPECT_THAT(status->reservations[0].created, MatchesRegex("20..-..-..T..:..:..Z"));
@@ -292,6 +292,24 @@ TEST_F(LedgerTest, AnUnknownFormatIsRefused) {
   const auto ledger = Ledger::open(path());
   ASSERT_FALSE(ledger.ok());
   EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 3"));
+}
+
+TEST_F(LedgerTest, AUnitPaysForItselfAlone) {
+  Ledger ledger = open();
+  ASSERT_TRUE(ledger.create({.name = "rows", .limit = {}}).ok());
+  ASSERT_TRUE(ledger.create({.name = "people", .limit = {}, .person = "who"}).ok());
+  PrivacyPlan plan = gaussian(0.1);
+  for (const std::string person : {"", "who", "other"}) {
+    plan.person = person;
+    for (const std::string name : {"rows", "people"}) {
+      const auto paid = ledger.reserve(name, plan, "test");
+      EXPECT_EQ(paid.ok(), person == (name == "rows" ? "" : "who")) << person << " " << name;
+      if (paid.ok()) continue;
+      EXPECT_EQ(paid.error().code, ErrorCode::kBudgetRefused);
+      EXPECT_THAT(paid.error().message, HasSubstr("What one costs says nothing about the other"));
+    }
+  }
+  EXPECT_EQ(ledger.show("people")->reservations.at(0).plan.person, "who");
 }
 
 TEST_F(LedgerTest, AModelBasedPlanIsPaidOnlyByADataSetThatAllowsIt) {

@@ -48,7 +48,7 @@ class LedgerTest : public ::testing::Test {
 
 inline DatasetBudget budget(const std::string& name, double epsilon, double delta,
                             Adjacency adjacency = Adjacency::kReplaceOne) {
-  return {name, DatasetBudget::Limit{*Epsilon::of(epsilon), *Delta::of(delta)}, adjacency, "row"};
+  return {name, DatasetBudget::Limit{*Epsilon::of(epsilon), *Delta::of(delta)}, adjacency};
 }
 
 inline PrivacyPlan plan_of(PrivacyEvent event) { return PrivacyPlan(Adjacency::kReplaceOne, {std::move(event)}); }

@@ -125,7 +125,7 @@ class ProposalCheck : public SiteFile {
     rows->set_radius(10);
     rows->set_bits(20);
     p.set_adjacency("replace-one");
-    p.set_unit("patient");
+    p.set_unit("row");
     p.set_sites_per_person(1);
     p.set_aggregation(Proposal::SECURE);
     for (const auto& [name, pin] : study_.sites) {

@@ -20,6 +20,30 @@ struct RowsSetup {
   std::size_t chunk_rows = 0;
   std::size_t memory_bytes = std::size_t{1} << 30;
   std::vector<int> classes = {};  ///< one per row; empty: none
+  std::vector<int> people = {};   ///< whose row it is, one per row; empty: nobody's
+  PersonRule rule = {};
+};
+
+/// Says whose the rows of another source are. Negative: nobody knows.
+class PeopledSource final : public RowSource {
+ public:
+  PeopledSource(std::unique_ptr<RowSource> source, std::vector<int> people)
+      : source_(std::move(source)), people_(std::move(people)) {}
+  const std::vector<std::string>& columns() const override { return source_->columns(); }
+  std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
+  double progress() const override { return source_->progress(); }
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    EIGENVEIL_TRY(source_->next(batch, max_rows));
+    batch.people.clear();
+    for (std::size_t i = 0; i < batch.rows; ++i, ++at_)
+      batch.people.push_back(people_[at_] < 0 ? PersonId{} : person_of(std::to_string(people_[at_]), {7}));
+    return {};
+  }
+
+ private:
+  std::unique_ptr<RowSource> source_;
+  std::vector<int> people_;
+  std::size_t at_ = 0;
 };
 
 /// Rows given as lattice integers: a lattice of radius 2^bits has unit 1, so they arrive as they are.
@@ -34,15 +58,17 @@ inline BoundedRows lattice_rows(const std::vector<LatticeRow>& rows, std::size_t
     raw.conservativeResize(Eigen::NoChange, raw.cols() + 1);
     for (std::size_t i = 0; i < rows.size(); ++i) raw(static_cast<Eigen::Index>(i), raw.cols() - 1) = setup.classes[i];
   }
-  MemorySource source(raw);
-  std::vector<std::string> names(source.columns().begin(),
-                                 source.columns().begin() + static_cast<std::ptrdiff_t>(columns));
+  std::unique_ptr<RowSource> source = std::make_unique<MemorySource>(raw);
+  if (!setup.people.empty()) source = std::make_unique<PeopledSource>(std::move(source), setup.people);
+  std::vector<std::string> names(source->columns().begin(),
+                                 source->columns().begin() + static_cast<std::ptrdiff_t>(columns));
   BoundingOptions options{.bound = *RowBound::of(std::ldexp(1.0, setup.bits)), .bits = setup.bits};
   options.threads = setup.threads;
   options.chunk_rows = setup.chunk_rows;
   options.memory_bytes = setup.memory_bytes;
   if (classed) options.class_column = columns;
-  auto bounded = BoundedRows::read(source, ColumnMap::identity(names), options);
+  if (!setup.people.empty()) options.person = setup.rule;
+  auto bounded = BoundedRows::read(*source, ColumnMap::identity(names), options);
   EXPECT_TRUE(bounded.ok()) << (bounded.ok() ? "" : bounded.error().message);
   return *std::move(bounded);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "eigenveil/base/result.hpp"
+#include "eigenveil/data/person.hpp"
 
 namespace eigenveil {
 
@@ -17,7 +18,8 @@ namespace eigenveil {
 struct RawBatch {
   std::size_t first_row = 0;  ///< 0-based number of the first row in the file, for error messages
   std::size_t rows = 0;
-  std::vector<double> values;  ///< rows x columns of the source
+  std::vector<double> values;    ///< rows x columns of the source
+  std::vector<PersonId> people;  ///< one per row, if a person's column was named
 };
 
 /// The public list of values of one categorical column.
@@ -76,6 +78,7 @@ struct SourceOptions {
   /// Names or 1-based positions or position ranges ("1-50") to keep, in this order; empty: all.
   std::vector<std::string> columns = {};
   std::vector<Categories> categories = {};    ///< columns to be read as categories
+  std::optional<PersonColumn> person = {};    ///< whose row it is; not among the columns
   HeaderRule header = HeaderRule::kUnstated;  ///< CSV: refused if unstated
   char delimiter = '\0';                      ///< CSV; '\0': not stated, a comma
   /// CSV without a header, images: values of each row. 0: as the first of at least two has, with BadRows::kError.

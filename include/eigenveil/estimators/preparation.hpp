@@ -30,6 +30,7 @@ struct PreparationOptions {
   bool private_bound = false;     ///< then shorten the longest rows to a bound that is found privately
   double bound_quantile = 0.98;   ///< share of the rows that keep their length
   MeanShares shares = {};         ///< of a refined mean; `with_shares` fits them to the rows
+  bool count_rows = false;        ///< what all rows weigh is private even under replace-one: a noisy count tells it
 };
 
 struct Preparation {

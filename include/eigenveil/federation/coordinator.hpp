@@ -20,11 +20,10 @@ struct CoordinatorOptions {
   std::size_t spare_rounds = 0;  ///< secure: rounds that may be asked again when a site is lost, each charged
   std::size_t min_sites = 0;     ///< 0: all of them
   double patience_seconds = 600;
-  double valid_days = 7;     ///< how long sites may be asked
-  std::string journal;       ///< folder; what it has is not asked again
-  std::string estimator;     ///< as sites' people know it
-  std::string purpose;       ///< why, in words, for them
-  std::string unit = "row";  ///< what one row stands for
+  double valid_days = 7;  ///< how long sites may be asked
+  std::string journal;    ///< folder; what it has is not asked again
+  std::string estimator;  ///< as sites' people know it
+  std::string purpose;    ///< why, in words, for them
   Questions questions = questions_of_estimators();
   Say say;
 

@@ -63,6 +63,7 @@ struct SiteConfig {
   bool drop_unlisted = true;                 ///< a row of another label counts as the zero row of no class
   MissingPolicy missing = MissingPolicy::kZeroRow;
   std::optional<RowBound> row_bound;  ///< if there is one, a study has the same
+  std::string person;                 ///< column that says whose a row is, for studies that protect people
 
   std::string ledger;  ///< empty: the default one
   std::string dataset;

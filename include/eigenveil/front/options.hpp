@@ -12,6 +12,7 @@
 #include "eigenveil/estimators/gep/choices.hpp"
 #include "eigenveil/front/required.hpp"
 #include "eigenveil/intake/center.hpp"
+#include "eigenveil/intake/person.hpp"
 #include "eigenveil/ledger/ledger.hpp"
 #include "eigenveil/rows/missing_policy.hpp"
 
@@ -59,6 +60,8 @@ struct ColumnRange {
   char delimiter = '\0';                                               /**< of a CSV file; default: a comma */   \
   std::size_t fields = 0;  /**< values per row of a CSV file without a header */                                 \
   std::string member = {}; /**< array in an NPZ, data set in an HDF5 file */                                     \
+  std::optional<::eigenveil::PersonOptions> person =                                                             \
+      {}; /**< whose rows they are; default: each is protected by itself */                                      \
   EIGENVEIL_RUN_OPTIONS
 
 /// How a generalized eigenproblem is solved.

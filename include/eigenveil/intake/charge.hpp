@@ -34,7 +34,7 @@ struct LedgerEntry {
   std::int64_t id = 0;
   std::string created;  ///< UTC, ISO 8601
   std::string purpose;
-  std::string unit;              ///< what one row stands for
+  std::string unit;              ///< "row" or "person": what the budget pays for
   std::uint64_t generation = 0;  ///< of the ledger afterwards: a copy that has not come so far is older than the model
   std::optional<DatasetBudget::Limit> limit;
   double spent_before = 0;  ///< epsilon at the delta of the limit

@@ -26,6 +26,7 @@ struct PairFiles {
   std::string prompts = {};      ///< a text file, "a photo of a {}" per line: public; default: a few such
   std::size_t x_fields = 0;      ///< CSV: numbers in each line of x; 0: as the first has, unless that may be no row
   std::size_t y_fields = 0;
+  std::string person = {};  ///< a text file, whose pair it is per line: what is protected is then a person
 };
 
 /// How views become vectors: public.

@@ -10,10 +10,17 @@
 #include "eigenveil/intake/center.hpp"
 #include "eigenveil/intake/class_column.hpp"
 #include "eigenveil/intake/pairs.hpp"
+#include "eigenveil/intake/person.hpp"
 #include "eigenveil/intake/response.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
 namespace eigenveil {
+
+/// For processes that each hold rows of the same people.
+struct PeopleElsewhere {
+  PersonColumn::Key key;              ///< that all of them hash ids with
+  decltype(PersonRule::share) share;  ///< of people.hpp
+};
 
 /// How a user describes the rows to work on. Nothing here comes from the rows themselves.
 struct RowOptions {
@@ -32,7 +39,9 @@ struct RowOptions {
   std::optional<Schema> bounds = {};             ///< a schema that is no file; not together with `schema` or ranges
   std::optional<PairReading> pairs =
       {};  ///< rows that are pairs of two views; of the above only `missing` applies then
-  std::shared_ptr<GivenRows> given = {};  ///< rows that the caller opened, instead of `data`
+  std::shared_ptr<GivenRows> given = {};     ///< rows that the caller opened, instead of `data`
+  std::optional<PersonOptions> person = {};  ///< whose rows they are; none: every row is somebody's only one
+  std::shared_ptr<const PeopleElsewhere> people_elsewhere = {};  ///< where others hold rows of the same people
 };
 
 /// Nobody here can read the rows: others hold them.
@@ -69,6 +78,7 @@ struct OpenedData {
   SourceOptions read_with = {};           ///< how the source was opened
   std::shared_ptr<const PairInputs> pairs = {};
   std::optional<ResponseShares> shares = {};  ///< where the last column is a response
+  std::string person = {};                    ///< name of the column that says whose row it is
 };
 /// Opens the file, the only time in a fit: what is read later is what was opened here.
 Result<OpenedData> open_data(const RowOptions& options, int threads = 1);

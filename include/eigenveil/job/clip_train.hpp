@@ -12,6 +12,7 @@ struct ClipTrainJob {
   std::string loss_module;   ///< on the embeddings of forward; empty: symmetric InfoNCE
   double temperature = 0.1;  ///< of InfoNCE
   std::string data;          ///< NPZ: arrays of the same rows
+  std::string person;        ///< array of integers, whose pair it is: what is protected is a person. Empty: a pair
   double clip = 0;           ///< c: the gradient of a batch is scaled to this length at most
   double sample_rate = 0;    ///< q: the probability of a pair to be in a batch
   long long steps = 0;       ///< T

@@ -29,7 +29,7 @@ struct DatasetBudget {
   std::string name;  ///< 1 to 200 bytes without control characters
   std::optional<Limit> limit;
   Adjacency adjacency = Adjacency::kReplaceOne;
-  std::string unit = "row";        ///< what one row stands for: a patient, a customer
+  std::string person = {};         ///< the column that says whose a row is: it pays for people. Empty: for rows
   bool allow_model_based = false;  ///< pays also for guarantees that rest on a model of the rows
 };
 

@@ -100,6 +100,8 @@ struct PrivacyPlan {
   Adjacency adjacency;
   std::vector<PrivacyEvent> events;
   bool model_based;  ///< some answers' sensitivities are assumed under a model of the rows, not proved
+  /// The column that says whose a row is: neighbours differ in one person, with all their rows. Empty: in one row.
+  std::string person = {};
 
   friend bool operator==(const PrivacyPlan&, const PrivacyPlan&) = default;
 };

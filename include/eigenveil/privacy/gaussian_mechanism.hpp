@@ -36,6 +36,7 @@ struct PrivateSum {
   Sensitivity moved;
   double unit;  ///< what one lattice unit is worth in the features' own units
   std::vector<Int128> values;
+  int fraction = 0;  ///< binary digits of the values behind the point: they count in 2^-fraction lattice units
 
   std::size_t entries() const { return layout == Layout::kSymmetric ? rows * (rows + 1) / 2 : rows * columns; }
 };
@@ -79,6 +80,9 @@ class GaussianMechanism {
  public:
   /// The noise for a sensitivity and a privacy loss mu; refuses what the sampler cannot draw.
   static Result<NoiseScale> noise_for(Sensitivity sensitivity, Mu mu);
+
+  /// The noise for such a sum. One whose values are finer than the noise is rounded down to it, which is paid for.
+  static Result<NoiseScale> noise_for(const PrivateSum& sum, Mu mu);
 
   /// Adds noise once, of a `shares`-th of the variance: so many holders' noises together have all of it.
   static Result<NoisySum> add_noise(PrivateSum sum, Mu mu, std::size_t shares, SecureRandom& random);

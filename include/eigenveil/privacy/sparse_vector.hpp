@@ -12,9 +12,11 @@
 namespace eigenveil {
 
 /// Exact counts of rows above each point of an ascending grid. A row adds 1 to the counts of all points below its
-/// statistic, so neighbours move every count by at most 1 and all in the same direction.
+/// statistic, so neighbours move every count by at most 1 and all in the same direction. Rows of people share the 1 of
+/// their person: what the sparse vector needs of neighbours then is in sparse_vector.proof.md.
 struct PrivateCounts {
   std::vector<std::int64_t> values;
+  int fraction = 0;  ///< values count in 2^-fraction, at most 2^-20
 };
 
 /// The sparse vector technique for such counts: sparse_vector.proof.md.

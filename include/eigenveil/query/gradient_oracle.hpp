@@ -21,9 +21,12 @@ class GradientOracle {
   using Function =
       std::function<Result<std::vector<double>>(const std::vector<std::size_t>& batch, std::uint64_t seed)>;
 
-  /// `reservation` must outlive the oracle; `answered` of its answers were given before, under `label`.
+  /// `reservation` must outlive the oracle; `answered` of its answers were given before, under `label`. `person`: whose
+  /// row each one is, by numbers from 0 in the order of their first rows; a step then takes people, and of each one row
+  /// of theirs by chance. Empty: it takes rows.
   static Result<GradientOracle> make(Reservation& reservation, std::size_t rows, std::size_t entries, double clip,
-                                     SecureRandom random, const std::string& label, long long answered);
+                                     SecureRandom random, const std::string& label, long long answered,
+                                     const std::vector<std::uint32_t>& person = {});
 
   /// Draws a sample, has its vector computed, and releases it: `entries` rows, one column.
   Result<Released<Matrix>> ask(const std::string& label, const Function& vector);
@@ -47,6 +50,7 @@ class GradientOracle {
   SecureRandom random_;
   bool answering_ = false;
   std::vector<std::size_t> chosen_;
+  std::vector<std::vector<std::size_t>> rows_of_;  // of each person
 };
 
 }  // namespace eigenveil

@@ -40,6 +40,7 @@ class LocalOracle final : public Oracle {
   Adjacency adjacency() const { return plan().adjacency; }
   Status begin();
   Result<Answer> release(PrivateSum sum, Mu mu);
+  std::vector<std::size_t> rows_of_people(const std::vector<std::size_t>& people);
   Result<Batch> gather(const std::vector<std::size_t>& chosen) const;
 
   std::unique_ptr<RowSums> sums_;
@@ -47,6 +48,9 @@ class LocalOracle final : public Oracle {
   Meter meter_;
   SecureRandom random_;
   bool answering_ = false;
+  // Where the rows of a person lie: those of p from first_[p] on. Made for the first batch.
+  std::vector<std::size_t> first_;
+  std::vector<std::uint32_t> lying_;
 };
 
 }  // namespace eigenveil

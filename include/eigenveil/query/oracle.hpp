@@ -13,7 +13,9 @@ namespace eigenveil {
 /// What an estimator may know of the rows: public facts.
 struct RowsShape {
   std::size_t columns;
-  std::optional<std::size_t> rows;  ///< replace-one only: under add-remove-one the number of rows is private
+  /// Of rows that people have: how many people. Replace-one only: under add-remove-one it is private. None either where
+  /// what all rows weigh together is private.
+  std::optional<std::size_t> rows;
   Lattice lattice;
   Adjacency adjacency;
 };

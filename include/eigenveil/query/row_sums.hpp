@@ -15,7 +15,7 @@ class RowSums {
 
   /// The rows of this process: all of them, or a share.
   virtual const BoundedRows& here() const = 0;
-  /// How many rows there are in all.
+  /// How many rows there are in all or, where they have people, how many people.
   virtual std::size_t rows() const = 0;
 
   /// Whether this process holds all of them, and would whatever they were.

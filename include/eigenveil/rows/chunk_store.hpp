@@ -30,6 +30,11 @@ class ChunkStore {
 
   Status append(const std::int32_t* rows, std::size_t count);
 
+  /// Makes room for that many rows in an empty store, to be filled by `put`.
+  Status allot(std::size_t rows);
+  /// Rows at their place in a store that was allotted.
+  Status put(std::size_t first, const std::int32_t* rows, std::size_t count);
+
   /// The rows of a chunk, row-major: in place, or read into `buffer`. Several threads may read at once.
   Result<const std::int32_t*> read(std::size_t chunk, std::vector<std::int32_t>& buffer) const;
   /// Replaces the rows of a chunk. Several threads may write different chunks at once.
@@ -39,6 +44,7 @@ class ChunkStore {
   struct File;
   std::size_t chunk_bytes() const { return chunk_rows_ * columns_ * sizeof(std::int32_t); }
   Status flush_open_chunk();
+  Status open_file();
 
   std::size_t columns_;
   std::size_t chunk_rows_;

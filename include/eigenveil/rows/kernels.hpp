@@ -10,7 +10,7 @@
 namespace eigenveil {
 
 // Exact integer sums over bounded rows at BLAS speed: kernels.proof.md. Whatever the threads, chunks or order of rows,
-// the result is the same bit for bit.
+// the result is the same bit for bit. Rows count with their weights, in 2^-weight_bits of the lattice.
 
 /// A block of rows, row-major: as lattice integers and as integer-valued doubles.
 struct RowBlock {
@@ -19,6 +19,7 @@ struct RowBlock {
   std::size_t columns;
   const std::int32_t* lattice;
   const double* values;
+  std::uint64_t weight;  ///< of each of its rows, in 2^-weight_bits of the lattice; 1 where rows are nobody's
 };
 
 /// sum_i u_i u_i^T: the lower triangle, packed by columns.
@@ -31,8 +32,8 @@ using FillWeights = std::function<void(const RowBlock& block, double* t)>;
 Result<std::vector<Int128>> outer_sum(const BoundedRows& rows, std::size_t k, double largest_weight,
                                       const FillWeights& fill);
 
-/// Rows sorted into cells: how many rows a cell has, and for each cell sum u_i t_i^T over its rows (columns x k,
-/// column-major, one cell after the other).
+/// Rows sorted into cells: how many rows a cell has (of people: in 2^-20, with `count_weight`), and for each cell sum
+/// u_i t_i^T over its rows (columns x k, column-major, one cell after the other).
 struct CellSums {
   std::vector<std::int64_t> counts;
   std::vector<Int128> sums;
@@ -50,8 +51,11 @@ using AddCounts = std::function<void(const RowBlock& block, std::vector<std::int
 
 enum class BlockValues { kOmit, kFill };
 
+/// How rows of people count in a sum of small integers: with their weight, or with `count_weight` of it.
+enum class CountUnit { kWeight, kCountWeight };
+
 /// sum_i c_i for small integer vectors c_i of length `size`. `RowBlock::values` is there only if asked for.
 Result<std::vector<Int128>> count_sum(const BoundedRows& rows, std::size_t size, BlockValues values,
-                                      const AddCounts& add);
+                                      const AddCounts& add, CountUnit unit = CountUnit::kWeight);
 
 }  // namespace eigenveil

@@ -9,8 +9,9 @@ namespace eigenveil {
 /// The lattice that bounded rows live on: a row's features are integers u with ||u|| <= L = 2^bits, each step
 /// worth `unit` = radius / L. lattice.proof.md.
 struct Lattice {
-  double radius;  ///< B: the public bound on a row's Euclidean norm
-  int bits;       ///< b, from 4 to 20: entries fit 32 bits and products of blocks stay exact in doubles
+  double radius;        ///< B: the public bound on a row's Euclidean norm
+  int bits;             ///< b, from 4 to 20: entries fit 32 bits and products of blocks stay exact in doubles
+  int weight_bits = 0;  ///< rows count in 2^-weight_bits; 0 unless they share the weight of a person: people.proof.md
 
   std::int64_t norm_bound() const { return std::int64_t{1} << bits; }
   double unit() const;

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people cost: reading 10 million rows of a million people, and a Gram matrix of people with 20 rows each, beside
+// the same rows without people.
+//   bench_people [ROWS]
+#include <fmt/format.h>
+#include <fmt/os.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "eigenveil/data/memory_source.hpp"
+#include "eigenveil/intake/rows.hpp"
+#include "eigenveil/rows/kernels.hpp"
+
+namespace {
+
+using namespace eigenveil;
+
+double seconds(const std::function<void()>& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+template <class T>
+T must(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "bench_people: {}\n", result.error().message);
+  std::exit(5);
+}
+
+void reading(std::size_t rows) {
+  constexpr int kColumns = 10;
+  const std::size_t people = rows / 10;
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("eigenveil-people-{}.csv", std::rand());
+  {
+    std::mt19937_64 random(1);
+    auto out = fmt::output_file(path.string(), fmt::file::CREATE | fmt::file::WRONLY | fmt::file::TRUNC);
+    for (std::size_t i = 0; i < rows; ++i) {
+      out.print("P{:07}", random() % people);
+      for (int j = 0; j < kColumns; ++j) out.print(",{:.4f}", static_cast<double>(random() % 20000) / 10000 - 1);
+      out.print("\n");
+    }
+  }
+  RowOptions options;
+  options.data = path.string();
+  options.source.header = HeaderRule::kNo;
+  options.source.fields = kColumns + 1;
+  options.source.columns = {"2-11"};
+  options.ranges = {"-1:1"};
+  RunOptions run;
+  run.memory = std::size_t{6} << 30;
+  Observer silent;
+  const auto read = [&] { must(bound_rows(options, run, 0, silent)); };
+  read();  // the file is in the page cache
+  double without = 1e300, with = 1e300;
+  for (int i = 0; i < 3; ++i) {
+    options.person.reset();
+    without = std::min(without, seconds(read));
+    options.person = PersonOptions{"1"};
+    with = std::min(with, seconds(read));
+  }
+  std::filesystem::remove(path);
+  fmt::print("reading {} rows of {} columns: {:.2f} s; with {} people: {:.2f} s ({:+.0f}%)\n", rows, kColumns, without,
+             people, with, 100 * (with / without - 1));
+}
+
+class Peopled final : public RowSource {
+ public:
+  Peopled(RowMajorMatrix rows, std::size_t each) : rows_(std::move(rows)), each_(each) {}
+  const std::vector<std::string>& columns() const override { return rows_.columns(); }
+  std::optional<std::size_t> rows_announced() const override { return rows_.rows_announced(); }
+  double progress() const override { return rows_.progress(); }
+  Status next(RawBatch& batch, std::size_t max_rows) override {
+    EIGENVEIL_TRY(rows_.next(batch, max_rows));
+    batch.people.clear();
+    // each_ 0: geometric, mean 20
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      if (left_ == 0) {
+        ++person_;
+        left_ = each_ > 0 ? each_ : 1 + static_cast<std::size_t>(std::geometric_distribution<int>(0.05)(random_));
+      }
+      --left_;
+      batch.people.push_back({person_ * 0x9e3779b97f4a7c15, person_});
+    }
+    return {};
+  }
+
+ private:
+  MemorySource rows_;
+  std::size_t each_, left_ = 0;
+  std::uint64_t person_ = 0;
+  std::mt19937_64 random_;
+};
+
+void gram(std::size_t rows) {
+  for (const Eigen::Index d : {10, 50, 200}) {
+    const auto n = static_cast<Eigen::Index>(rows * 10) / d;
+    const RowMajorMatrix X = RowMajorMatrix::Random(n, d);
+    const auto bounded = [&](std::optional<std::size_t> each) {
+      Peopled source(X, each.value_or(1));
+      BoundingOptions options{.bound = must(RowBound::of(std::sqrt(static_cast<double>(d))))};
+      if (each) options.person = PersonRule{};
+      options.memory_bytes = std::size_t{8} << 30;
+      return must(BoundedRows::read(source, ColumnMap::identity(source.columns()), options));
+    };
+    const auto time = [&](std::optional<std::size_t> each) {
+      const BoundedRows held = bounded(each);
+      double best = 1e300;
+      for (int i = 0; i < 5; ++i) best = std::min(best, seconds([&] { must(gram_sum(held)); }));
+      return best;
+    };
+    const double without = time({}), twenty = time(20), geometric = time(0);
+    fmt::print("Gram of {} x {}: {:.3f} s; 20 rows each: {:.3f} s ({:.2f} times); geometric: {:.3f} s ({:.2f} times)\n",
+               n, d, without, twenty, twenty / without, geometric, geometric / without);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::size_t rows = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10'000'000;
+  reading(rows);
+  gram(rows / 10);
+  return 0;
+}

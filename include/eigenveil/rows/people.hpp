@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "eigenveil/data/person.hpp"
+#include "eigenveil/rows/chunk_store.hpp"
+
+namespace eigenveil {
+
+/// How the rows of one person share the weight of one: people.proof.md. Public.
+struct PersonRule {
+  std::size_t least_rows = 1;  ///< M of w = 1 / max(M, m) for a person of m rows; 1: all people count alike
+  std::optional<std::size_t> most_rows = {};  ///< so many of a person's rows are kept, by chance
+  bool missing_is_own = false;                ///< a row without an id is a person of its own; false: it is refused
+  /// Uniform on 0, ..., n - 1, from a secret stream: for `most_rows`.
+  std::function<std::uint64_t(std::uint64_t)> below = {};
+  /// Where others hold rows of the same people: makes of how many rows a person has here how many they have in all, and
+  /// tells how many people this process is to count, so that all together count each once.
+  std::function<Result<std::size_t>(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of)> share =
+      {};
+
+  bool total_private() const { return least_rows > 1; }
+};
+
+/// Rows of people count in 2^-32: what a row of a person who has m of them weighs, rounded down.
+inline constexpr int kPersonBits = 32;
+std::uint64_t person_weight(std::uint64_t m, std::size_t least_rows);
+
+/// Counts of rows go on in 2^-20 of a person: of a weight in 2^-32 what is left of it, rounded down.
+inline constexpr int kCountBits = 20;
+inline std::uint64_t count_weight(std::uint64_t weight) { return weight >> (kPersonBits - kCountBits); }
+
+/// Whose rows they are, told from ids that come in with the rows, and are counted once all are in.
+class PersonIds {
+ public:
+  /// `memory_bytes`: half for ids, which go to an unnamed file beyond it, half for 24 bytes a person.
+  PersonIds(std::size_t memory_bytes, const std::string& spill_folder);
+
+  Status append(const PersonId* ids, std::size_t count);
+
+  struct People {
+    std::vector<std::uint32_t> person;   ///< of each row; people are numbered in the order of their first rows
+    std::vector<std::uint32_t> rows_of;  ///< how many rows a person has
+    std::vector<PersonId> ids;           ///< of the people, if asked for; none for a row without an id
+  };
+  /// Counts people in as many parts as memory asks for: the result is the same.
+  Result<People> count(bool with_ids = false) const;
+
+ private:
+  Status add_ids(People& people) const;
+  Result<bool> count_part(std::size_t part, std::size_t parts, People& people) const;
+  std::size_t table_bytes_;
+  ChunkStore ids_;
+};
+
+}  // namespace eigenveil

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/data/person.hpp"
+
+#include <fmt/format.h>
+#include <sodium.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "people.hpp"
+
+namespace eigenveil {
+
+PersonId person_of(std::string_view text, const PersonColumn::Key& key) {
+  static_assert(crypto_shorthash_siphashx24_BYTES == 16 && crypto_shorthash_siphashx24_KEYBYTES == 16);
+  unsigned char hash[16];
+  crypto_shorthash_siphashx24(hash, reinterpret_cast<const unsigned char*>(text.data()), text.size(), key.data());
+  PersonId id;
+  std::memcpy(&id.high, hash, 8);
+  std::memcpy(&id.low, hash + 8, 8);
+  if (id.missing()) id.low = 1;
+  return id;
+}
+
+Result<PersonId> person_of(double number, const PersonColumn::Key& key) {
+  if (std::isnan(number)) return PersonId{};
+  if (!(std::fabs(number) < 0x1p53) || number != std::trunc(number))
+    return bad_input(
+        "the id is no integer below 2^53, and such numbers may be rounded: give the ids as integers, or as text in a "
+        "CSV file");
+  return person_of(fmt::format("{}", static_cast<long long>(number)), key);
+}
+
+namespace data {
+
+Status NumberedPeople::next(RawBatch& batch, std::size_t max_rows) {
+  EIGENVEIL_TRY(source_->next(batch, max_rows));
+  const std::size_t width = names_.size();
+  batch.people.resize(batch.rows);
+  for (std::size_t i = 0; i < batch.rows; ++i) {
+    const auto person = person_of(batch.values[i * (width + 1) + width], person_.key);
+    if (!person)
+      return bad_input(fmt::format("{}: row {}, column '{}': {}", name_, batch.first_row + i + 1, person_.column,
+                                   person.error().message));
+    batch.people[i] = *person;
+    std::memmove(&batch.values[i * width], &batch.values[i * (width + 1)], width * sizeof(double));
+  }
+  batch.values.resize(batch.rows * width);
+  return {};
+}
+
+Selection with_person_last(Selection selection) {
+  if (!selection.person) return selection;
+  selection.positions.push_back(*selection.person);
+  selection.names.push_back("person");
+  selection.categories.emplace_back();
+  return selection;
+}
+
+std::unique_ptr<RowSource> taking_person(std::unique_ptr<RowSource> source, const SourceOptions& options,
+                                         std::string name) {
+  if (!options.person) return source;
+  return std::make_unique<NumberedPeople>(std::move(source), *options.person, std::move(name));
+}
+
+}  // namespace data
+}  // namespace eigenveil

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "eigenveil/rows/people.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace eigenveil {
+namespace {
+
+constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+
+// People by hash, open addressing.
+class PersonTable {
+ public:
+  struct Slot {
+    PersonId id;
+    std::uint32_t person;
+    std::uint32_t rows;
+  };
+  static_assert(sizeof(Slot) == 24);
+
+  explicit PersonTable(std::size_t most_bytes) : most_bytes_(most_bytes) { slots_.resize(std::size_t{1} << 12); }
+
+  void prefetch(const PersonId& id) const { __builtin_prefetch(&slots_[id.high & (slots_.size() - 1)], 1); }
+
+  // The person's slot, made if it is new; none if there is no room for it.
+  Slot* find(const PersonId& id, std::uint32_t next) {
+    Slot* slot = place(slots_, id);
+    if (!slot->id.missing()) return slot;
+    if (4 * (used_ + 1) > 3 * slots_.size()) {
+      if (!grow()) return nullptr;
+      slot = place(slots_, id);
+    }
+    ++used_;
+    *slot = {id, next, 0};
+    return slot;
+  }
+
+  const std::vector<Slot>& slots() const { return slots_; }
+
+ private:
+  static Slot* place(std::vector<Slot>& slots, const PersonId& id) {
+    std::size_t at = id.high & (slots.size() - 1);
+    while (!slots[at].id.missing() && slots[at].id != id) at = (at + 1) & (slots.size() - 1);
+    return &slots[at];
+  }
+  bool grow() {
+    if (3 * slots_.size() * sizeof(Slot) > most_bytes_) return false;
+    std::vector<Slot> larger(2 * slots_.size());
+    for (const Slot& slot : slots_)
+      if (!slot.id.missing()) *place(larger, slot.id) = slot;
+    slots_.swap(larger);
+    return true;
+  }
+
+  std::size_t most_bytes_;
+  std::size_t used_ = 0;
+  std::vector<Slot> slots_;
+};
+
+// Whatever the parts gave them, people get the numbers of their first rows' order.
+void number_by_first_row(PersonIds::People& people) {
+  std::vector<std::uint32_t> number(people.rows_of.size(), kNobody);
+  std::vector<std::uint32_t> rows_of;
+  rows_of.reserve(people.rows_of.size());
+  std::vector<PersonId> ids;
+  for (std::uint32_t& person : people.person) {
+    if (number[person] == kNobody) {
+      number[person] = static_cast<std::uint32_t>(rows_of.size());
+      rows_of.push_back(people.rows_of[person]);
+      if (!people.ids.empty()) ids.push_back(people.ids[person]);
+    }
+    person = number[person];
+  }
+  people.rows_of.swap(rows_of);
+  people.ids.swap(ids);
+}
+
+}  // namespace
+
+std::uint64_t person_weight(std::uint64_t m, std::size_t least_rows) {
+  if (m >= kNobody) return 0;  // as many as a count of rows can tell
+  return (std::uint64_t{1} << kPersonBits) / std::max<std::uint64_t>(m, least_rows);
+}
+
+PersonIds::PersonIds(std::size_t memory_bytes, const std::string& spill_folder)
+    : table_bytes_(memory_bytes / 2), ids_(4, {memory_bytes / 2, spill_folder, 0}) {}
+
+Status PersonIds::append(const PersonId* ids, std::size_t count) {
+  static_assert(sizeof(PersonId) == 4 * sizeof(std::int32_t));
+  std::vector<std::int32_t> words(4 * count);
+  std::memcpy(words.data(), ids, count * sizeof(PersonId));
+  return ids_.append(words.data(), count);
+}
+
+// False: the part has more people than there is room for.
+Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& people) const {
+  constexpr std::size_t kAhead = 12;
+  PersonTable table(table_bytes_);
+  auto next = static_cast<std::uint32_t>(people.rows_of.size());
+  std::vector<std::int32_t> buffer;
+  std::vector<PersonId> ids(ids_.chunk_rows());
+  for (std::size_t chunk = 0; chunk < ids_.chunks(); ++chunk) {
+    const std::size_t count = ids_.rows_in(chunk);
+    std::memcpy(static_cast<void*>(ids.data()), EIGENVEIL_TRY(ids_.read(chunk, buffer)), count * sizeof(PersonId));
+    std::uint32_t* person = &people.person[chunk * ids_.chunk_rows()];
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) table.prefetch(ids[i + kAhead]);
+      if ((ids[i].low & (parts - 1)) != part) continue;
+      if (next == kNobody - 1) return bad_input("there are 2^32 people or more");
+      if (ids[i].missing()) {
+        person[i] = next++;
+        people.rows_of.push_back(1);
+        continue;
+      }
+      PersonTable::Slot* slot = table.find(ids[i], next);
+      if (slot == nullptr) return false;
+      if (slot->person == next) {
+        ++next;
+        people.rows_of.push_back(0);
+      }
+      slot->rows += slot->rows == kNobody ? 0 : 1;
+      person[i] = slot->person;
+    }
+  }
+  for (const PersonTable::Slot& slot : table.slots())
+    if (!slot.id.missing()) people.rows_of[slot.person] = slot.rows;
+  return true;
+}
+
+Status PersonIds::add_ids(People& people) const {
+  people.ids.resize(people.rows_of.size());
+  std::vector<std::int32_t> buffer;
+  for (std::size_t chunk = 0; chunk < ids_.chunks(); ++chunk) {
+    const std::int32_t* words = EIGENVEIL_TRY(ids_.read(chunk, buffer));
+    for (std::size_t i = 0; i < ids_.rows_in(chunk); ++i)
+      std::memcpy(static_cast<void*>(&people.ids[people.person[chunk * ids_.chunk_rows() + i]]), words + 4 * i,
+                  sizeof(PersonId));
+  }
+  return {};
+}
+
+Result<PersonIds::People> PersonIds::count(bool with_ids) const {
+  for (std::size_t parts = 1;; parts *= 2) {
+    People people;
+    people.person.resize(ids_.rows());
+    bool fits = true;
+    for (std::size_t part = 0; part < parts && fits; ++part) fits = EIGENVEIL_TRY(count_part(part, parts, people));
+    if (!fits) continue;
+    if (with_ids) EIGENVEIL_TRY(add_ids(people));
+    if (parts > 1) number_by_first_row(people);
+    return people;
+  }
+}
+
+}  // namespace eigenveil

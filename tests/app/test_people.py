@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--person: what is protected is a person, with all their rows."""
+import json
+import re
+import unittest
+import zipfile
+
+import numpy as np
+
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, USAGE, AppTest
+
+SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
+CLASSED = SCHEMA + '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
+FITS = {"gram": ("pca", "--components", 2), "private mean and bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
+        "adaptive": ("pca", "--components", 2, "--method", "adaptive-power", "--rounds", 2),
+        "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
+        "spiked": ("pca", "--components", 1, "--method", "spiked"), "covariance": ("covariance",),
+        "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
+        "fda": ("fda", "--label", "kind", "--components", 1), "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1),
+        "regress": ("regress", "--target", "a")}
+
+
+class People(AppTest):
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(7)
+        self.write("numbers.toml", SCHEMA)
+        self.write("classed.toml", CLASSED)
+
+    def table(self, people, order=None, name="d.csv", ids=None):
+        """Rows of people, who have 1 to 6 each."""
+        random = np.random.default_rng(3)
+        rows = []
+        for person in range(people):
+            centre = random.uniform(-2, 2, size=4)
+            for _ in range(random.integers(1, 7)):
+                values = ",".join(f"{x:.3f}" for x in centre + random.uniform(-1, 1, size=4))
+                rows.append(f"{values},{'xy'[person % 2]},{ids(person) if ids else person}")
+        rows = rows if order is None else [rows[i] for i in order(len(rows))]
+        self.write(name, "\n".join(["a,b,c,d,kind,who", *rows]) + "\n")
+        return rows
+
+    def fit(self, fit, *options, data="d.csv", out="m.npz"):
+        schema = "classed.toml" if FITS[fit][0] == "fda" else "numbers.toml"
+        self.run_program(FITS[fit][0], data, *FITS[fit][1:], "--schema", schema, *BUDGET_FLAGS, "--insecure-seed", 5, "--no-ledger",
+                         "--out", out, *options)
+        return np.load(self.path(out)), json.loads(zipfile.ZipFile(self.path(out)).read("manifest.json"))
+
+    def assert_same_arrays(self, one, two):
+        self.assertEqual(one.files, two.files)
+        for name in one.files:
+            if name != "manifest.json":
+                self.assertEqual(one[name].tobytes(), two[name].tobytes(), name)
+
+    def test_with_one_row_each_releases_are_those_without_people(self):
+        rows = self.random.uniform(-3, 3, size=(3000, 4)).round(3)
+        lines = [",".join(map(str, row)) + f",{'xy'[i % 2]},{i}" for i, row in enumerate(rows)]
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        for fit in FITS:
+            for adjacency in ("replace-one", "add-remove-one"):
+                with self.subTest(fit=fit, adjacency=adjacency):
+                    people, told = self.fit(fit, "--person", "who", "--adjacency", adjacency)
+                    without, plain = self.fit(fit, "--adjacency", adjacency, out="n.npz")
+                    self.assert_same_arrays(people, without)
+                    self.assertEqual(told["noise"], plain["noise"])
+                    self.assertEqual(told.get("people"), plain.get("rows"))
+                    self.assertEqual(told.get("noisy_people"), plain.get("noisy_rows"))
+
+    def test_the_order_of_rows_and_threads_do_not_matter(self):
+        for fit in FITS:
+            with self.subTest(fit=fit):
+                self.table(1500)
+                one, _ = self.fit(fit, "--person", "who", "--threads", 1)
+                self.table(1500, order=lambda n: np.random.default_rng(1).permutation(n))
+                two, _ = self.fit(fit, "--person", "who", "--threads", 2, "--memory", "160M", out="n.npz")
+                self.assert_same_arrays(one, two)
+
+    def test_people_count_alike_or_rows_do(self):
+        # Half have 2 rows of 0, half 20 rows of 1, in a column of its own: means .5, .71 (rows:5) and .91.
+        lines = [f"{v},0,{p}" for p in range(2000) for v in [p % 2] * (20 if p % 2 else 2)]
+        self.write("d.csv", "\n".join(["v,z,who", *lines]) + "\n")
+        args = ["pca", "d.csv", "--header", "yes", "--range", "-2:2", "--components", 1, "--center", "private", "--no-ledger",
+                "--epsilon", 50, "--delta", 1e-6, "--insecure-seed", 1, "--out", "m.npz"]
+        for options, expected in ((["--person", "who"], .5), (["--person", "who", "--person-weight", "rows:5"], 5 / 7),
+                                  (["--columns", "v,z"], 20 / 22), (["--person", "who", "--max-rows-per-person", 1], .5)):
+            self.run_program(*args, *options)
+            mean = 2 * np.load(self.path("m.npz"))["mean"][0]
+            self.assertAlmostEqual(mean, expected, delta=.02, msg=options)
+
+    def test_what_is_told_and_what_is_not(self):
+        rows = self.table(500)
+        for adjacency in ("replace-one", "add-remove-one"):
+            for options in ([], ["--person-weight", "rows:3"]):
+                done = self.run_program("pca", "d.csv", "--schema", "numbers.toml", "--person", "who", "--components", 1, *BUDGET_FLAGS,
+                                        "--adjacency", adjacency, "--report", "r.html", "--no-ledger", "--out", "m.npz", *options)
+                manifest = json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))
+                report = (self.folder / "r.html").read_text()
+                self.assertIn("one person, with all their rows", manifest["guarantee"])
+                self.assertIn("one person, with all their rows", report)
+                self.assertEqual(manifest["person"]["weight"], options[1] if options else "equal")
+                self.assertFalse({"rows", "noisy_rows"} & manifest.keys())
+                self.assertEqual(manifest.get("people"), 500 if adjacency == "replace-one" and not options else None)
+                count = str(len(rows))
+                for text in (done.stdout, done.stderr, json.dumps(manifest), report):
+                    self.assertNotIn(count, re.sub(r"\d+\.\d+", "", text), "how many rows there are is private")
+
+    def test_neighbours_in_a_person_leave_the_same_words(self):
+        """One person replaced by another with many more rows: all the same but what noise was added to."""
+        rows = self.table(1500)
+        told = []
+        for own in (["1,1,1,1,x,0"], [f"{i % 5},-4,4,{-(i % 3)},y,0" for i in range(50)]):
+            self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *[r for r in rows if not r.endswith(",0")], *own]) + "\n")
+            for fit in FITS:
+                model, manifest = self.fit(fit, "--person", "who")
+                for key in ("warnings", "ridge", "noise_edge", "error_rates", "noise_variance", "coefficients", "least_variation",
+                            "residual_variance", "r_squared", "widening", "second_moments", "noisy_people"):
+                    manifest.pop(key, None)
+                if any(event["mechanism"].startswith("pure") for event in manifest["events"]):
+                    manifest.pop("noise")
+                    manifest["options"].pop("row_bound", None)
+                told.append((fit, manifest, {name: model[name].shape for name in model.files if name != "manifest.json"}))
+        half = len(told) // 2
+        for one, two in zip(told[:half], told[half:]):
+            self.assertEqual(one[1], two[1], one[0])
+
+    def test_a_ledger_has_one_unit(self):
+        self.table(200)
+        self.run_program("ledger", "create", "visits", "--epsilon", 5, "--delta", 1e-6, "--person", "who")
+        self.run_program("ledger", "create", "rows", "--epsilon", 5, "--delta", 1e-6)
+        self.table(150, name="e.csv")
+        args = ["pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS]
+        self.run_program(*args, "--person", "who", "--dataset", "visits")
+        for options in (["--dataset", "visits"], ["--dataset", "rows", "--person", "who"], ["--dataset", "visits", "--person", "kind"]):
+            data = "e.csv" if "rows" in options else "d.csv"
+            done = self.run_program("pca", data, *args[2:], *options, expect=BUDGET)
+            self.assertIn("What one costs says nothing about the other", " ".join(done.stderr.split()))
+        shown = self.run_program("ledger", "show", "visits").stdout
+        self.assertIn("one person, with all their rows (column 'who')", shown)
+        self.assertEqual(self.run_json("ledger", "show", "visits")["unit"], "person")
+        self.assertEqual(self.run_json("ledger", "show", "rows")["unit"], "row")
+        self.run_program("ledger", "create", "x", "--epsilon", 5, "--delta", 1e-6, "--unit", "patient", expect=USAGE)
+        # Without a data set it is recorded, each unit by itself.
+        self.run_program("pca", "e.csv", *args[2:], "--person", "who")
+        self.run_program("pca", "e.csv", *args[2:])
+
+    def test_bad_input(self):
+        args = ["pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger"]
+        self.table(100, ids=lambda p: "" if p == 7 else p)
+        done = self.run_program(*args, "--person", "who", expect=BAD_INPUT)
+        self.assertIn("the person's id is missing", done.stderr)
+        self.run_program(*args, "--person", "who", "--missing-person", "own")
+        manifest = json.loads(zipfile.ZipFile(self.path("model.npz")).read("manifest.json"))
+        self.assertIn("several people", " ".join(manifest["warnings"]))
+        self.table(100)
+        for options, code, words in ((["--person", "nobody"], BAD_INPUT, "no column 'nobody'"), (["--person", "a"], USAGE, "take it out of the schema"),
+                                     (["--person", "1-2"], USAGE, "more than one column"), (["--person-weight", "rows:3"], USAGE, "--person"),
+                                     (["--person", "who", "--person-weight", "rows:0"], USAGE, "rows:M"),
+                                     (["--person", "who", "--delta", 1e-30], USAGE, "1e-18"),
+                                     (["--person", "who", "--method", "spiked", "--guarantee", "model", "--noise-variance", 1, "--spike", 1], USAGE,
+                                      "independent rows")):
+            base = [a for a in args if "--delta" not in options or a not in ("--delta", "1e-6")]
+            done = self.run_program(*base, *options, expect=code)
+            self.assertIn(words, " ".join(done.stderr.split()), options)
+        done = self.run_program("pca", "d.csv", "--header", "yes", "--columns", "a,who", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger",
+                                "--person", "who", expect=USAGE)
+        self.assertIn("cannot be a feature too", done.stderr)
+
+    def test_an_id_that_is_unique_is_said_to_the_operator_alone(self):
+        args = ["pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person", "who"]
+        self.table(100)
+        self.assertNotIn("its own person", self.run_program(*args, "--diagnostics").stderr)
+        lines = [f"1,1,1,1,x,{i}" for i in range(50)]
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        self.assertIn("every row is its own person", self.run_program(*args, "--diagnostics").stderr)
+        self.assertNotIn("its own person", self.run_program(*args).stderr)
+
+    def test_ids_are_texts(self):
+        lines = [f"1,1,1,1,x,{'0' * (i % 2)}{i // 2}" for i in range(100)]
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        _, manifest = self.fit("gram", "--person", "who")
+        self.assertEqual(manifest["people"], 100)
+
+    def test_numbers_are_ids_if_they_are_whole(self):
+        rows = self.random.uniform(-1, 1, size=(1000, 3))
+        rows[:, 2] = np.arange(1000) // 4
+        np.save(self.path("d.npy"), rows)
+        args = ["pca", "d.npy", "--range", "-1:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person", 3, "--out", "m.npz"]
+        self.run_program(*args)
+        self.assertEqual(json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))["people"], 250)
+        rows[5, 2] = .5
+        np.save(self.path("d.npy"), rows)
+        self.assertIn("no integer below 2^53", self.run_program(*args, expect=BAD_INPUT).stderr)
+
+    def test_one_person_with_all_rows(self):
+        lines = ["1,1,1,1,x,same" for _ in range(30000)]
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        model, manifest = self.fit("gram", "--person", "who")
+        self.assertEqual(manifest["people"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
