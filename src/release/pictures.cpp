@@ -44,7 +44,7 @@ std::string cross(const Field& field, const std::vector<std::string>& axes) {
   if (field.low_x < 0 && field.high_x > 0) body += svg::line(field.x(0), field.top, field.x(0), field.bottom, "zero");
   if (field.low_y < 0 && field.high_y > 0) body += svg::line(field.left, field.y(0), field.right, field.y(0), "zero");
   body += svg::text((field.left + field.right) / 2, field.bottom + 20, "middle", axes[0] + " \xE2\x86\x92");
-  return body + svg::text(field.left, field.top - 10, "start", "\xE2\x86\x91 " + axes[1]);
+  return axes[1].empty() ? body : body + svg::text(field.left, field.top - 10, "start", "\xE2\x86\x91 " + axes[1]);
 }
 
 std::vector<std::size_t> largest_first(const Vector& lengths) {

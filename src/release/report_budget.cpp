@@ -206,7 +206,7 @@ std::string made_section(const Model& model) {
   std::string page = "<section>\n<h2>How it was made</h2>\n";
   if (method)
     page += fmt::format(
-        "<p>Made {} {}. These are all the answers that were computed from the rows, each with noise; "
+        "<p>These ({} {}) are all the answers that were computed from the rows, each with noise; "
         "everything else follows from them.</p>\n",
         kind_of(model.manifest).method, html::name(*method));
   const auto events = events_from_json(model.manifest["events"]);

@@ -192,7 +192,7 @@ std::string found_section(const Model& model, const ReportOptions& options) {
   page += estimates_part(model) + pictures_part(model) + verdicts_part(model);
   if (kind.estimates.empty())
     for (const Figure& figure : kind.figures)
-      if (const auto value = html::number_at(model.manifest, figure.key))
+      if (const auto value = html::number_at(model.manifest, figure.key); value && *value != 0)
         page += fmt::format("<p class=\"note\">{}</p>\n", fmt::format(fmt::runtime(figure.sentence), *value));
   page += directions_part(model, options);
   return page.empty() ? "" : "<section>\n<h2>What was found</h2>\n" + page + "</section>\n";

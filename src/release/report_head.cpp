@@ -35,7 +35,7 @@ std::string data_in_words(const Model& model) {
 std::string lead(const Model& model) {
   const auto method = html::text_at(model.manifest, "method");
   std::string words = fmt::format("This page describes {} of {}", released_in_words(model), data_in_words(model));
-  if (method) words += fmt::format(", made {} {}", kind_of(model.manifest).method, html::name(*method));
+  if (method) words += fmt::format(" ({} {})", kind_of(model.manifest).method, html::name(*method));
   return words + (is_private(model)
                       ? ". It was released with differential privacy."
                       : ". <strong>The release is not private.</strong> The same computation with secret noise would "
