@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "chosen_source.hpp"
+#include "columnar_source.hpp"
 
 namespace eigenveil {
 namespace {
@@ -37,8 +37,7 @@ Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options)
   if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
   if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
   auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
-  return std::unique_ptr<RowSource>(std::make_unique<data::ChosenSource>(
-      std::move(source_), columns_.size(), std::move(selection), options.bad_rows, name_));
+  return data::chosen_from(std::move(source_), columns_.size(), std::move(selection), options.bad_rows, name_);
 }
 
 }  // namespace eigenveil
