@@ -114,7 +114,10 @@ void take_rows(Given& given, Options& options) {
   given.take("schema", options.schema);
   if (given.has("bounds")) options.bounds = schema_of(given.cast<nb::object>("bounds"));
   given.choose<Center>("center", options.center,
-                       {{"none", Center::kNone}, {"range", Center::kRange}, {"private", Center::kPrivate}});
+                       {{"none", Center::kNone},
+                        {"range", Center::kRange},
+                        {"mean", Center::kMean},
+                        {"private", Center::kPrivate}});
   given.choose<MissingPolicy>("missing", options.missing,
                               {{"error", MissingPolicy::kError}, {"zero-row", MissingPolicy::kZeroRow}});
   given.take("columns", options.columns);
