@@ -113,11 +113,9 @@ void take_rows(Given& given, Options& options) {
       options.ranges.push_back({lower, upper, column});
   given.take("schema", options.schema);
   if (given.has("bounds")) options.bounds = schema_of(given.cast<nb::object>("bounds"));
-  given.choose<Center>("center", options.center,
-                       {{"none", Center::kNone},
-                        {"range", Center::kRange},
-                        {"mean", Center::kMean},
-                        {"private", Center::kPrivate}});
+  given.choose<Center>(
+      "center", options.center,
+      {{"none", Center::kNone}, {"range", Center::kRange}, {"mean", Center::kMean}, {"private", Center::kPrivate}});
   given.choose<MissingPolicy>("missing", options.missing,
                               {{"error", MissingPolicy::kError}, {"zero-row", MissingPolicy::kZeroRow}});
   given.take("columns", options.columns);

@@ -10,7 +10,7 @@ namespace {
 Result<Cost> cost_of(const Estimator& estimator, const RowsShape& shape, const PrivacyOptions& privacy) {
   const Budget budget{privacy.epsilon, privacy.delta, privacy.adjacency, privacy.accounting};
   EIGENVEIL_TRY(estimator.check(shape, budget));
-  const auto draft = EIGENVEIL_TRY(estimator.plan(budget));
+  const auto draft = EIGENVEIL_TRY(estimator.plan(shape, budget));
   const auto certified = EIGENVEIL_TRY(certify(draft, largest_sensitivity(shape.lattice), privacy));
   Cost cost{estimator.describe(),      estimator.purpose(), certified.epsilon, privacy.delta.value(), {},
             certified.plan.model_based};
