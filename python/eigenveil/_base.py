@@ -193,6 +193,15 @@ class Estimator:
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call `fit` first")
         return self.model_
 
+    def _scores(self, X: Any) -> np.ndarray:
+        model = self._fitted()
+        found = table(X, what="X")
+        wanted = self.n_features_in_
+        if found.columns is not None and found.names is None and found.columns != wanted:
+            raise BadInput(f"X has {found.columns} features, but {type(self).__name__} is expecting {wanted} features "
+                           "as input")
+        return model.transform(found)
+
     def _public_columns(self, columns: int | Sequence[str] | None) -> list[str]:
         if columns is None:
             schema = getattr(self, "schema", None)
@@ -288,22 +297,20 @@ class Transformer:
             self._output = transform
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
+        return tags
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """pc1, pc2, ...: as the program calls them."""
         return np.asarray(self._fitted()._core.score_names, dtype=object)  # type: ignore[attr-defined]
 
-    def _scores(self, X: Any) -> np.ndarray:
-        model = self._fitted()  # type: ignore[attr-defined]
-        found = table(X, what="X")
-        wanted = self.n_features_in_  # type: ignore[attr-defined]
-        if found.columns is not None and found.names is None and found.columns != wanted:
-            raise BadInput(f"X has {found.columns} features, but {type(self).__name__} is expecting {wanted} features "
-                           "as input")
-        return model.transform(found)
-
     def transform(self, X: Any) -> Any:
         """Scores of rows along the released directions: they describe single rows and are not private."""
-        return self._framed(self._scores(X), X)
+        return self._framed(self._scores(X), X)  # type: ignore[attr-defined]
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """`fit`, then `transform` of the same rows, whose scores are not private."""

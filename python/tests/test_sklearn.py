@@ -7,19 +7,14 @@ import eigenveil as ev
 
 pytestmark = pytest.mark.usefixtures("quiet")
 BUDGET = {"epsilon": 10, "delta": 1e-6, "ledger": None, "insecure_seed": 1}
-NOISE = "noise hides what single rows do, however many there are"
-CANNOT = {
-    "check_fit2d_1sample": "one row is as good as any number: whether there is more than one may be private",
-    "check_fit2d_1feature": "a column is enough",
-    "check_fit2d_predict1d": "rows are two-dimensional for every call, with one sentence",
-}
+EMPTY = "no rows are as good as any number: how many there are may be private"
+NAN = "a value that is infinite is clamped to its public range, as any other beyond it"
 REGRESSION = {
-    "check_regressors_train": NOISE,
-    "check_regressors_int": NOISE,
+    "check_dtype_object": "a response is a number; text is refused in the library's own words",
+    "check_estimators_empty_data_messages": EMPTY,
+    "check_estimators_nan_inf": NAN,
 }
-CLASSES = {name: "classes are public and listed beforehand, never learnt from rows"
-           for name in ("check_classifiers_one_label", "check_classifiers_classes", "check_classifiers_train",
-                        "check_classifiers_regression_target", "check_classifiers_one_label_sample_weights")}
+SPECTRAL: dict[str, str] = {}
 
 
 def checked(estimator, expected):
@@ -27,22 +22,22 @@ def checked(estimator, expected):
 
     found = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
-    assert failed == {}
+    assert not failed, "\n".join(f"{name}: {error!r:.200}" for name, error in failed.items())
     assert sum(one["status"] == "passed" for one in found) > 25
     # A reason that is no longer needed is taken off the list.
     assert set(expected) <= {one["check_name"] for one in found if one["status"] == "xfail"}
 
 
 def test_pca():
-    checked(ev.PCA(1, row_bound=50, **BUDGET), {})
+    checked(ev.PCA(1, row_bound=50, **BUDGET), SPECTRAL)
 
 
 def test_covariance():
-    checked(ev.Covariance(row_bound=50, **BUDGET), {})
+    checked(ev.Covariance(row_bound=50, **BUDGET), SPECTRAL)
 
 
 def test_regression():
-    checked(ev.LinearRegression(ranges=(-1000, 1000), y_range=(-1000, 1000), **BUDGET), {})
+    checked(ev.LinearRegression(ranges=(-1000, 1000), y_range=(-1000, 1000), **BUDGET), REGRESSION)
 
 
 def test_a_pipeline_of_both(rows):

@@ -167,7 +167,7 @@ TEST(Arrow, NumbersOfEveryTypeBecomeRows) {
   stream.add<float>("b", "f", {0.25F, 3});
   stream.add<std::int8_t>("c", "c", {-1, 1});
   stream.add<std::uint64_t>("d", "L", {7, 8});
-  stream.add<std::uint8_t>("e", "b", {0b10});
+  stream.add<std::uint8_t>("e", "b", {0b10}).array.length = 2;
   stream.add<std::uint16_t>("f", "e", {0x3c00, 0xc000});  // 1 and -2
   EXPECT_THAT(*all_of(arrow_source(stream.get())), ElementsAre(1.5, 0.25, -1, 7, 0, 1, -2, 3, 1, 8, 1, -2));
   EXPECT_EQ(stream.released, 1);
@@ -354,7 +354,7 @@ TEST(Arrow, AProducerThatFailsSaysWhy) {
   stream.add<double>("a", "g", {1});
   stream.fail_at = 1;
   EXPECT_THAT(all_of(arrow_source(stream.get()), {}, 1).error().message,
-              HasSubstr("could not be read: the \\x0A producer failed"));
+              HasSubstr("could not be read: the \\x0a producer failed"));
   EXPECT_EQ(stream.released, 1);
   ArrowArrayStream gone = {};
   EXPECT_FALSE(arrow_source(&gone).ok());
