@@ -14,7 +14,7 @@ REGRESSION = {
     "check_estimators_empty_data_messages": EMPTY,
     "check_estimators_nan_inf": NAN,
 }
-SPECTRAL: dict[str, str] = {}
+SPECTRAL = {"check_estimators_empty_data_messages": EMPTY, "check_estimators_nan_inf": NAN}
 
 
 def checked(estimator, expected):
