@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "columnar_source.hpp"
+
 namespace eigenveil::data {
 
 Status ChosenSource::next(RawBatch& batch, std::size_t max_rows) {
@@ -19,6 +21,16 @@ Status ChosenSource::next(RawBatch& batch, std::size_t max_rows) {
     for (std::size_t j = 0; j < chosen; ++j)
       batch.values[i * chosen + j] = whole_.values[i * width + selection_.positions[j]];
   return map_categories(batch.values.data(), batch.rows, batch.first_row, selection_, bad_rows_, name_);
+}
+
+Result<std::unique_ptr<RowSource>> chosen_from(std::unique_ptr<RowSource> source, std::size_t width,
+                                               Selection selection, BadRows bad_rows, const std::string& name) {
+  if (auto* columnar = dynamic_cast<ColumnarSource*>(source.get())) {
+    EIGENVEIL_TRY(columnar->choose(std::move(selection), bad_rows, name));
+    return source;
+  }
+  return std::unique_ptr<RowSource>(
+      std::make_unique<ChosenSource>(std::move(source), width, std::move(selection), bad_rows, name));
 }
 
 }  // namespace eigenveil::data

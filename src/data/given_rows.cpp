@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "chosen_source.hpp"
+#include "columnar_source.hpp"
 #include "people.hpp"
 
 namespace eigenveil {
@@ -38,9 +38,10 @@ Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options)
   if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
   if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
   auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
-  auto rows = std::make_unique<data::ChosenSource>(
-      std::move(source_), columns_.size(), data::with_person_last(std::move(selection)), options.bad_rows, name_);
-  return data::taking_person(std::move(rows), options, name_);
+  return data::taking_person(
+      EIGENVEIL_TRY(data::chosen_from(std::move(source_), columns_.size(), data::with_person_last(std::move(selection)),
+                                      options.bad_rows, name_)),
+      options, name_);
 }
 
 }  // namespace eigenveil

@@ -36,6 +36,25 @@ Result<PrivacyOptions> privacy_of(const Spending& spending) {
                         .dataset = ledger.dataset};
 }
 
+void Watch::step(std::string_view name) {
+  if (observer_ != nullptr) observer_->step(name);
+  // Whoever stops a call when it is told that the budget is reserved stops it before.
+  charged_ = charged_ || name == "reserving budget";
+  asked_ += name.starts_with("asking: ") ? 1 : 0;
+}
+
+void Watch::progress(double share) {
+  if (observer_ != nullptr) observer_->progress(share);
+}
+
+Error Watch::stopped() const {
+  if (!charged_) return internal_error("stopped: nothing was charged");
+  if (asked_ == 0)
+    return internal_error(
+        "stopped after the charge and before the first answer: a ledger keeps it as unused and can give it back");
+  return internal_error("stopped after the charge: all of it stays spent, since an answer may have been computed");
+}
+
 Result<Model> read_kind(const std::string& path, const std::string& kind) {
   auto model = EIGENVEIL_TRY(read_model(path));
   const std::string found = model.manifest["model"];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/base/interrupted.hpp"
 #include "eigenveil/base/memory.hpp"
 #include "eigenveil/estimators/pca/spiked.hpp"
-#include "eigenveil/front/options.hpp"
-#include "eigenveil/front/published.hpp"
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/job/choose.hpp"
 #include "eigenveil/job/gep.hpp"
 
@@ -36,6 +36,8 @@ Result<RowOptions> rows_of(const Rows& from, const Options& options) {
   rows.private_row_bound = options.private_row_bound;
   rows.ranges = range_texts(options.ranges);
   rows.schema = options.schema;
+  rows.bounds = options.bounds;
+  if (rows.schema && rows.bounds) return usage_error("`schema` is given as a file and as bounds: use one of them");
   rows.center = options.center;
   rows.missing = options.missing;
   rows.source.columns = options.columns;
@@ -85,13 +87,40 @@ Result<PublicGuess> guess_of(const Options& options) {
       .spectrum = options.spectrum, .expected_rows = std::move(expected_rows), .signal_share = options.signal_share};
 }
 
+/// What to read and what to run, for each call.
+Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& rows, const Covariance::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& rows, const Regress::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& rows, const Cca::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& rows, const Fda::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& rows, const Sir::Options& options, const Spending& spending);
+Result<Study> study_of(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending);
+
+/// Passes on what a job tells, and knows how much of it was charged when somebody stops it.
+class Watch final : public Observer {
+ public:
+  explicit Watch(Observer* observer) : observer_(observer) {}
+  void step(std::string_view name) override;
+  void progress(double share) override;
+  Error stopped() const;
+
+ private:
+  Observer* observer_;
+  bool charged_ = false;
+  int asked_ = 0;
+};
+
 /// Makes a study, releases it, and gives what was released its type.
 template <class Kind, class Work>
 Result<Kind> publish(Observer* observer, const Work& work) {
-  Observer silent;
-  Result<Release> released = work(observer != nullptr ? *observer : silent);
-  if (!released) return released.error();
-  return Kind(std::make_shared<const Model>(std::move(released->model)));
+  Watch watch(observer);
+  try {
+    Result<Release> released = work(watch);
+    if (!released) return released.error();
+    return Kind(std::make_shared<const Model>(std::move(released->model)));
+  } catch (const Interrupted&) {
+    return watch.stopped();
+  }
 }
 
 template <class Kind, class Make>

@@ -39,24 +39,26 @@ Result<Matrix> Clip::embed_x(const Rows& rows) const { return embed(model(), Pai
 
 Result<Matrix> Clip::embed_y(const Rows& rows) const { return embed(model(), PairSide::kSecond, rows); }
 
+Result<Study> front::study_of(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
+  auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
+  auto dim = EIGENVEIL_TRY(front::count(options.dim, "dim"));
+  auto training = EIGENVEIL_TRY(training_of(options));
+  ClipJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
+              .pairs = {.x = X.path(), .y = Y.path()},
+              .encoders = {}};
+  job.method = options.method;
+  job.objective = options.objective;
+  job.dim = dim;
+  job.temperature = options.temperature;
+  job.training = training;
+  job.start = options.start;
+  job.given_x = X.given();
+  job.given_y = Y.given();
+  return study(std::move(job));
+}
+
 Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
-  return front::publish_study<Clip>(options.observer, [&]() -> Result<Study> {
-    auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
-    auto dim = EIGENVEIL_TRY(front::count(options.dim, "dim"));
-    auto training = EIGENVEIL_TRY(training_of(options));
-    ClipJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
-                .pairs = {.x = X.path(), .y = Y.path()},
-                .encoders = {}};
-    job.method = options.method;
-    job.objective = options.objective;
-    job.dim = dim;
-    job.temperature = options.temperature;
-    job.training = training;
-    job.start = options.start;
-    job.given_x = X.given();
-    job.given_y = Y.given();
-    return study(std::move(job));
-  });
+  return front::publish_study<Clip>(options.observer, [&] { return front::study_of(X, Y, options, spending); });
 }
 
 }  // namespace eigenveil

@@ -13,17 +13,19 @@ Covariance::Covariance(std::shared_ptr<const Model> model)
 
 Result<Covariance> Covariance::load(const std::string& path) { return front::load<Covariance>(path, "covariance"); }
 
+Result<Study> front::study_of(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
+  auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+  auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
+  auto guess = EIGENVEIL_TRY(front::guess_of(options));
+  return study(CovarianceJob{.fit = std::move(fit),
+                             .method = options.method,
+                             .spiked = std::move(spiked),
+                             .dense = options.dense,
+                             .guess = std::move(guess)});
+}
+
 Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
-  return front::publish_study<Covariance>(options.observer, [&]() -> Result<Study> {
-    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
-    auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
-    auto guess = EIGENVEIL_TRY(front::guess_of(options));
-    return study(CovarianceJob{.fit = std::move(fit),
-                               .method = options.method,
-                               .spiked = std::move(spiked),
-                               .dense = options.dense,
-                               .guess = std::move(guess)});
-  });
+  return front::publish_study<Covariance>(options.observer, [&] { return front::study_of(rows, options, spending); });
 }
 
 }  // namespace eigenveil

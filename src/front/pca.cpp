@@ -8,27 +8,29 @@ namespace eigenveil {
 
 Result<Pca> Pca::load(const std::string& path) { return front::load<Pca>(path, "pca"); }
 
+Result<Study> front::study_of(const Rows& rows, const Pca::Options& options, const Spending& spending) {
+  auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+  auto components = EIGENVEIL_TRY(front::count(options.components.value(), "components"));
+  auto sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity"));
+  auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
+  auto guess = EIGENVEIL_TRY(front::guess_of(options));
+  PcaJob job{.fit = std::move(fit),
+             .components = std::move(components),
+             .method = options.method,
+             .sparsity = std::move(sparsity),
+             .spiked = std::move(spiked),
+             .guess = std::move(guess)};
+  const auto rounds = EIGENVEIL_TRY(front::count(options.rounds, "rounds"));
+  job.power.rounds = rounds.value_or(job.power.rounds);
+  job.power.filter = options.filter;
+  job.power.grid_ratio = options.grid_ratio;
+  job.choose_rounds = !rounds && !options.method;
+  if (!job.spiked.rank) job.spiked.rank = job.components;
+  return study(std::move(job));
+}
+
 Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending) {
-  return front::publish_study<Pca>(options.observer, [&]() -> Result<Study> {
-    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
-    auto components = EIGENVEIL_TRY(front::count(options.components.value(), "components"));
-    auto sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity"));
-    auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
-    auto guess = EIGENVEIL_TRY(front::guess_of(options));
-    PcaJob job{.fit = std::move(fit),
-               .components = std::move(components),
-               .method = options.method,
-               .sparsity = std::move(sparsity),
-               .spiked = std::move(spiked),
-               .guess = std::move(guess)};
-    const auto rounds = EIGENVEIL_TRY(front::count(options.rounds, "rounds"));
-    job.power.rounds = rounds.value_or(job.power.rounds);
-    job.power.filter = options.filter;
-    job.power.grid_ratio = options.grid_ratio;
-    job.choose_rounds = !rounds && !options.method;
-    if (!job.spiked.rank) job.spiked.rank = job.components;
-    return study(std::move(job));
-  });
+  return front::publish_study<Pca>(options.observer, [&] { return front::study_of(rows, options, spending); });
 }
 
 }  // namespace eigenveil

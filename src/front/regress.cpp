@@ -41,11 +41,13 @@ Result<Vector> Regress::predict(const Rows& rows) const {
   return Vector(scores.reshaped());
 }
 
+Result<Study> front::study_of(const Rows& rows, const Regress::Options& options, const Spending& spending) {
+  auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+  return study(RegressJob{std::move(fit), options.target.value(), options.ridge});
+}
+
 Result<Regress> regress(const Rows& rows, const Regress::Options& options, const Spending& spending) {
-  return front::publish_study<Regress>(options.observer, [&]() -> Result<Study> {
-    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
-    return study(RegressJob{std::move(fit), options.target.value(), options.ridge});
-  });
+  return front::publish_study<Regress>(options.observer, [&] { return front::study_of(rows, options, spending); });
 }
 
 Result<Regress> Covariance::regress(const std::string& target, std::optional<double> ridge) const {

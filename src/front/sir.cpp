@@ -32,15 +32,17 @@ Sir::Sir(std::shared_ptr<const Model> model)
 
 Result<Sir> Sir::load(const std::string& path) { return front::load<Sir>(path, "sir"); }
 
+Result<Study> front::study_of(const Rows& rows, const Sir::Options& options, const Spending& spending) {
+  EIGENVEIL_TRY(check_response_range(options.response_range));
+  auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
+  auto choices = EIGENVEIL_TRY(front::gep_of(options));
+  auto slices = EIGENVEIL_TRY(front::count(options.slices, "slices"));
+  return study(SirJob{std::move(fit), std::move(choices), options.response.value(),
+                      Slices{options.cuts, std::move(slices), options.private_slices}, options.response_range});
+}
+
 Result<Sir> sir(const Rows& rows, const Sir::Options& options, const Spending& spending) {
-  return front::publish_study<Sir>(options.observer, [&]() -> Result<Study> {
-    EIGENVEIL_TRY(check_response_range(options.response_range));
-    auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
-    auto choices = EIGENVEIL_TRY(front::gep_of(options));
-    auto slices = EIGENVEIL_TRY(front::count(options.slices, "slices"));
-    return study(SirJob{std::move(fit), std::move(choices), options.response.value(),
-                        Slices{options.cuts, std::move(slices), options.private_slices}, options.response_range});
-  });
+  return front::publish_study<Sir>(options.observer, [&] { return front::study_of(rows, options, spending); });
 }
 
 }  // namespace eigenveil

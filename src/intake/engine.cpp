@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/intake/engine.hpp"
 
+#include <algorithm>
+
 namespace eigenveil {
 namespace {
 
@@ -35,7 +37,9 @@ class ObservedOracle final : public Oracle {
   }
   Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
     if (label != batches_) observer_.step("asking: " + label);  // once for all steps
+    if (label != batches_) batch_ = 0;
     batches_ = label;
+    observer_.progress(share_of(label, batch_++));
     return noted(label, oracle_->ask_batch(label, query));
   }
   Status recenter(const Vector& mean, RowBound radius) override {
@@ -48,6 +52,11 @@ class ObservedOracle final : public Oracle {
   }
 
  private:
+  double share_of(const std::string& label, long long done) const {
+    for (const PrivacyEvent& event : oracle_->plan().events)
+      if (event.label == label) return static_cast<double>(done) / static_cast<double>(std::max(1LL, event.count));
+    return 0;
+  }
   void note(const std::string& label, const Answer& answer) {
     if (noise_->empty() || noise_->back().label != label) noise_->push_back({label, 0, 0});
     noise_->back().entries = static_cast<std::size_t>(answer.value().size());
@@ -62,6 +71,7 @@ class ObservedOracle final : public Oracle {
   Observer& observer_;
   std::shared_ptr<std::vector<NotedNoise>> noise_;
   std::string batches_;
+  long long batch_ = 0;
 };
 
 class OwnRows final : public HeldRows {

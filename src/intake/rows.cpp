@@ -140,6 +140,12 @@ Result<FileFacts> file_facts(const RowOptions& options) {
   if (!options.source.columns.empty())
     return usage_error("`schema` and `columns` both choose columns: list the columns in the schema");
   facts.source = EIGENVEIL_TRY(options_for(*facts.schema, facts.source));
+  // What a schema says of lines does not matter to rows that no file holds; what the caller says of them is refused.
+  if (options.given) {
+    facts.source.header = options.source.header;
+    facts.source.delimiter = options.source.delimiter;
+    facts.source.fields = options.source.fields;
+  }
   return facts;
 }
 

@@ -53,6 +53,7 @@ struct ColumnRange {
   bool private_row_bound = false;                           /**< find a lower one with a share of the budget */  \
   std::vector<::eigenveil::ColumnRange> ranges = {};        /**< public bounds of columns */                     \
   std::optional<std::string> schema = {};                   /**< or a TOML file of them; see `read_schema` */    \
+  std::optional<::eigenveil::Schema> bounds = {};           /**< or the same without a file */                   \
   ::eigenveil::Center center = ::eigenveil::Center::kUsual; /**< what becomes zero */                            \
   ::eigenveil::MissingPolicy missing = ::eigenveil::MissingPolicy::kError;                                       \
   std::vector<std::string> columns = {}; /**< names, positions or ranges "1-50"; default: all */                 \

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all estimators share: scikit-learn's manners, without scikit-learn."""
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Callable, ClassVar, Mapping, Sequence
+
+import numpy as np
+
+from . import _core
+from ._errors import BadInput, EigenveilError, NotPrivateWarning, ReleaseWarning, UsageError
+from ._forecast import Forecast, forecast
+from ._ledger import Ledger, Schema
+from ._model import Model
+from ._rows import Table, table
+
+_SPENDING = ("epsilon", "delta", "adjacency", "accounting", "ledger", "dataset", "insecure_seed")
+_OURS = ("progress", "y_range")  # what the library has no option for
+STANDARD = "standard"
+
+
+def _bar() -> Callable[[str, float], object]:
+    """A bar of tqdm's if it is installed, else a line on stderr per step."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return lambda step, share: None if share else print(f"eigenveil: {step}", file=sys.stderr)
+    bar = tqdm(total=1.0, bar_format="{desc}: {percentage:3.0f}% |{bar}|")
+
+    def show(step: str, share: float) -> None:
+        bar.set_description_str(step)
+        bar.n = share
+        bar.refresh()
+        if step == "done":
+            bar.close()
+
+    return show
+
+
+def _range_list(ranges: Any) -> list[tuple[float, float, str]] | None:
+    """(0, 1): of every column; {"age": (0, 110), None: (0, 1)}: of one, and of all others."""
+    if ranges is None:
+        return None
+    pairs = ranges.items() if isinstance(ranges, Mapping) else [(None, ranges)]
+    return [(float(lower), float(upper), "" if name is None else str(name)) for name, (lower, upper) in pairs]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Estimator:
+    """Public parameters of a release; nothing is read, checked or spent before `fit`."""
+
+    epsilon: float
+    delta: float
+    adjacency: str = "replace-one"
+    accounting: str = "tight"
+    ledger: Any = STANDARD
+    dataset: str | None = None
+    insecure_seed: int | None = None
+    threads: int | None = None
+    memory: int | None = None
+    progress: Any = None
+
+    _kind: ClassVar[str] = ""
+    _task: ClassVar[str] = ""  # what a forecast calls it
+    _words: ClassVar[dict[str, str]] = {"n_components": "components"}  # ours: the library's
+    _arrays: ClassVar[dict[str, str]] = {}  # the library's: ours
+    _direct: ClassVar[str] = "fit"
+
+    # Parameters, as scikit-learn asks for them.
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in sorted(self._names())}
+
+    def set_params(self, **params: Any) -> Any:
+        """Changes parameters; what was fitted stays until the next `fit`."""
+        known = self._names()
+        for name, value in params.items():
+            if name not in known:
+                raise UsageError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known!r}.")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = {name: one.default for name, one in inspect.signature(type(self).__init__).parameters.items()}
+        said = ", ".join(f"{name}={value!r}" for name in self._names()
+                         if (value := getattr(self, name)) is not defaults[name] and
+                         not _same(value, defaults[name]))
+        fitted = getattr(self, "model_", None)
+        stamp = "  # NOT PRIVATE: the noise was seeded" if fitted is not None and not fitted.is_private else ""
+        return f"{type(self).__name__}({said}){stamp}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        shown = f"<pre>{escape(repr(self))}</pre>"
+        return shown + self.model_._repr_html_() if hasattr(self, "model_") else shown
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        # Noise makes every release another one, unless it is seeded.
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), transformer_tags=None,
+                    classifier_tags=None, regressor_tags=None, input_tags=InputTags(),
+                    non_deterministic=self.insecure_seed is None)
+
+    # What the library is asked.
+
+    def _spending(self) -> dict[str, Any]:
+        spending = {name: getattr(self, name) for name in _SPENDING}
+        ledger = self.ledger
+        if isinstance(ledger, Ledger):
+            spending["ledger"] = ledger.path
+        elif ledger == STANDARD:
+            spending["ledger"] = ""
+        elif isinstance(ledger, (str, os.PathLike)):
+            spending["ledger"] = os.fspath(ledger)
+        elif ledger is not None and ledger is not False:
+            raise UsageError("`ledger` must be 'standard', a path, a Ledger, or None for none")
+        else:
+            spending["ledger"] = None
+        return spending
+
+    def _options(self) -> dict[str, Any]:
+        options = {}
+        for name in self._names():
+            if name in _SPENDING or name in _OURS:
+                continue
+            value = getattr(self, name)
+            if isinstance(value, np.integer):
+                value = int(value)
+            if name == "ranges":
+                value = _range_list(value)
+            if name == "schema" and isinstance(value, Schema):
+                name, value = "bounds", list(value._columns)
+            elif name in ("schema", "spectrum") and isinstance(value, os.PathLike):
+                value = os.fspath(value)
+            if name in ("columns", "x_columns", "y_columns", "classes") and value is not None:
+                value = [str(one) for one in ([value] if isinstance(value, str) else value)]
+            options[self._words.get(name, name)] = value
+        return options
+
+    def _said(self, error: EigenveilError) -> EigenveilError:
+        """The same with options called as they are here."""
+        back = {theirs: ours for ours, theirs in self._words.items()}
+        words = re.sub(r"`(\w+)`", lambda found: f"`{back.get(found[1], found[1])}`", str(error))
+        return type(error)(words)
+
+    def _listener(self) -> Any:
+        return _bar() if self.progress is True else self.progress or None
+
+    def _release(self, tables: Sequence[Table], options: dict[str, Any], stacklevel: int = 3) -> Model:
+        try:
+            core = _core.fit(self._kind, [one.source for one in tables], options, self._spending(), self._listener())
+        except EigenveilError as error:
+            raise self._said(error) from None
+        model = Model(core)
+        for warning in model.warnings:
+            kind = NotPrivateWarning if "NOT PRIVATE" in warning else ReleaseWarning
+            warnings.warn(warning, kind, stacklevel=stacklevel)
+        return model
+
+    def _keep(self, model: Model, features: list[str] | None, count: int | None) -> None:
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.model_ = model
+        self.manifest_ = model.manifest
+        self.verdict_ = self.manifest_.get("verdict")
+        self.n_features_in_ = len(model._core.columns) if count is None else count
+        if features is not None:
+            self.feature_names_in_ = np.asarray(features, dtype=object)
+        for name, values in model.arrays.items():
+            setattr(self, self._arrays.get(name, name) + "_", values)
+
+    def _fitted(self) -> Model:
+        if not hasattr(self, "model_"):
+            try:
+                from sklearn.exceptions import NotFittedError
+            except ImportError:
+                raise UsageError(f"This {type(self).__name__} instance is not fitted yet: call `fit` first") from None
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call `fit` first")
+        return self.model_
+
+    def _scores(self, X: Any) -> np.ndarray:
+        model = self._fitted()
+        found = table(X, what="X")
+        wanted = self.n_features_in_
+        if found.columns is not None and found.names is None and found.columns != wanted:
+            raise BadInput(f"X has {found.columns} features, but {type(self).__name__} is expecting {wanted} features "
+                           "as input")
+        return model.transform(found)
+
+    def _public_columns(self, columns: int | Sequence[str] | None) -> list[str]:
+        if columns is None:
+            schema = getattr(self, "schema", None)
+            if schema is not None:
+                return (schema if isinstance(schema, Schema) else Schema.load(schema)).names
+            named = [one[2] for one in _range_list(getattr(self, "ranges", None)) or [] if one[2]]
+            if named:
+                return named
+            raise UsageError("say how many `columns` the rows will have, or what they are called")
+        return [str(i + 1) for i in range(columns)] if isinstance(columns, (int, np.integer)) else list(columns)
+
+    def cost(self, rows: int | None = None, columns: int | Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """What the ledger would be charged: every noisy answer. Nothing is read or charged.
+
+        One entry per method; several where a forecast would decide between them.
+        """
+        names = self._public_columns(columns)
+        empty = Table(_core.array(np.empty((0, len(names))), names), names, len(names))
+        try:
+            return _core.cost(self._kind, [empty.source], self._cost_options(), self._spending(), rows)
+        except EigenveilError as error:
+            raise self._said(error) from None
+
+    def _cost_options(self) -> dict[str, Any]:
+        return self._options()
+
+    def _forecast(self, rows: int, guess: dict[str, Any]) -> Forecast:
+        known = {"adjacency": self.adjacency, "threads": self.threads}
+        try:
+            return forecast(self._task, rows=rows, epsilon=self.epsilon, delta=self.delta, **{**known, **guess})
+        except EigenveilError as error:
+            raise self._said(error) from None
+
+    def report(self, path: str | os.PathLike[str], image_shape: tuple[int, int] | None = None) -> None:
+        """Writes a page about the release that needs nothing else."""
+        self._fitted().report(path, image_shape)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the release as model.npz, the program's own format."""
+        self._fitted().save(path)
+
+    # A pickle keeps the parameters and what was released: nothing else is ever kept of the rows.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in self._names()}
+        if state.get("progress") is not None:
+            state["progress"] = state["progress"] is True or None
+        kept = {name: value for name, value in vars(self).items()
+                if name in ("model_", "feature_names_in_", "n_features_in_", "_classes", "_output", "_names_y")}
+        return {"params": state, "kept": kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state["params"])
+        kept = dict(state["kept"])
+        model = kept.pop("model_", None)
+        vars(self).update({name: value for name, value in kept.items() if name.startswith("_")})
+        if model is not None:
+            names = kept.get("feature_names_in_")
+            self._keep(model, None if names is None else list(names), kept.get("n_features_in_"))
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and isinstance(value, (int, float, str, bool)) and value == default
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RowEstimator(Estimator):
+    """Rows are bounded by what is public about them: a row bound, ranges of columns, or a schema."""
+
+    row_bound: float | None = None
+    private_row_bound: bool = False
+    ranges: Any = None
+    schema: Any = None
+    center: str | None = None
+    missing: str | None = None
+    columns: Any = None
+    header: str | None = None
+    delimiter: str | None = None
+    fields: int | None = None
+    member: str | None = None
+
+
+class Transformer:
+    """Scores of rows, as arrays or as frames."""
+
+    _output: str = "default"
+
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """`transform` gives arrays ("default"), "pandas" or "polars" frames."""
+        if transform is not None:
+            if transform not in ("default", "pandas", "polars"):
+                raise ValueError(f"output must be 'default', 'pandas' or 'polars', but is {transform!r}")
+            self._output = transform
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
+        return tags
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """pc1, pc2, ...: as the program calls them."""
+        return np.asarray(self._fitted()._core.score_names, dtype=object)  # type: ignore[attr-defined]
+
+    def transform(self, X: Any) -> Any:
+        """Scores of rows along the released directions: they describe single rows and are not private."""
+        return self._framed(self._scores(X), X)  # type: ignore[attr-defined]
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """`fit`, then `transform` of the same rows, whose scores are not private."""
+        return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
+
+    def _framed(self, scores: np.ndarray, X: Any) -> Any:
+        if self._output == "pandas":
+            import pandas
+
+            return pandas.DataFrame(scores, columns=self.get_feature_names_out(), index=getattr(X, "index", None))
+        if self._output == "polars":
+            import polars
+
+            return polars.DataFrame(scores, schema=list(self.get_feature_names_out()))
+        return scores

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From whatever holds rows to a source of the library: arrays where they lie, everything else as an Arrow stream."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._errors import BadInput
+
+_PARQUET = (".parquet", ".pq")
+
+
+def _module(name: str) -> Any:
+    try:
+        return __import__(name, fromlist=["_"])
+    except ImportError:
+        raise BadInput(f"reading this needs {name}: pip install eigenveil[{name.split('.')[0]}]") from None
+
+
+def _is_of(X: Any, package: str, name: str) -> bool:
+    """Whether X is an instance of a class of a package that was imported already: nothing is imported to find out."""
+    module = sys.modules.get(package)
+    return module is not None and isinstance(X, getattr(module, name, ()))
+
+
+def _dataset_reader(dataset: Any, columns: list[str] | None) -> Any:
+    # Batches of a scan that does not run ahead by more than a few: memory stays flat.
+    return dataset.scanner(columns=columns, batch_size=1 << 16, batch_readahead=2, fragment_readahead=1).to_reader()
+
+
+def _streamable(X: Any) -> Any:
+    """An object with `__arrow_c_stream__` for tables that have other names for it; None for what is no table."""
+    if _is_of(X, "pyarrow.dataset", "Dataset"):
+        return _dataset_reader(X, None)
+    if _is_of(X, "pyarrow.dataset", "Scanner"):
+        return X.to_reader()
+    if _is_of(X, "polars", "LazyFrame"):
+        return X.collect(engine="streaming")
+    if _is_of(X, "pandas", "DataFrame"):
+        return X if _has_pyarrow() else None
+    if hasattr(X, "__arrow_c_stream__"):
+        return X
+    if hasattr(X, "fetch_record_batch"):  # a DuckDB relation of an older version
+        return X.fetch_record_batch()
+    return None
+
+
+def _has_pyarrow() -> bool:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _stream(X: Any) -> Any:
+    if _is_of(X, "pandas", "DataFrame"):  # its index is no column
+        import pyarrow
+
+        X = pyarrow.Table.from_pandas(X, preserve_index=False)
+    return _core.arrow(X.__arrow_c_stream__())
+
+
+def _array(X: Any, what: str) -> np.ndarray:
+    if hasattr(X, "todense") or hasattr(X, "toarray"):
+        raise TypeError(f"{what} is a sparse matrix, and rows have to be dense: use X.toarray()")
+    array = np.asarray(X)
+    if np.iscomplexobj(array):
+        raise BadInput(f"{what} holds complex numbers. Complex data not supported: rows are made of real ones")
+    if array.dtype == object or array.dtype.kind in "US":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, TypeError):
+                raise TypeError(f"{what}: argument must be a string or a number; it holds other objects") from None
+            raise BadInput(f"{what} holds text: give a table with names, and a schema that lists the values") from None
+    if array.ndim != 2:
+        raise BadInput(
+            f"{what} must have two dimensions, but has {array.ndim}. Reshape your data either using "
+            "array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it has a single row"
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if any(stride % array.itemsize for stride in array.strides):
+        array = np.ascontiguousarray(array)
+    return array
+
+
+class Table:
+    """Rows for one call, and what their columns are called."""
+
+    def __init__(self, source: Any, names: list[str] | None, columns: int | None):
+        self.source = source
+        self.names = names  # None: they have none of their own
+        self.columns = columns  # None: a file, whose columns the library finds
+
+    def named(self, names: list[str]) -> "Table":
+        return Table(_core.join([self.source], names), names, self.columns)
+
+
+def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
+    """`names`: of the columns of an array."""
+    if isinstance(X, Table):
+        return X
+    if isinstance(X, (str, os.PathLike)):
+        path = os.fspath(X)
+        if path.lower().endswith(_PARQUET) or (os.path.isdir(path) and _holds_parquet(path)):
+            X = _dataset_reader(_module("pyarrow.dataset").dataset(path), None)
+        else:
+            return Table(_core.path(path), None, None)
+    streamed = _streamable(X)
+    if streamed is not None:
+        source = _stream(streamed)
+        return Table(source, list(source.columns), len(source.columns))
+    own = [str(name) for name in X.columns] if _is_of(X, "pandas", "DataFrame") else None
+    array = _array(X, what)
+    if array.shape[1] == 0:
+        raise BadInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    given = own if own is not None else names or []
+    return Table(_core.array(array, given), own, array.shape[1])
+
+
+def _holds_parquet(folder: str) -> bool:
+    return any(name.lower().endswith(_PARQUET) for name in os.listdir(folder))
+
+
+def column(y: Any, name: str) -> Table:
+    """One column beside others: numbers, or text."""
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise BadInput(f"y must have one dimension, but has {values.ndim}")
+    if values.dtype.kind in "OUS":
+        return Table(_core.text([str(value) for value in values], name), [name], 1)
+    return Table(_core.array(_array(values.reshape(-1, 1), "y"), [name]), [name], 1)
+
+
+def beside(left: Table, right: Table, prefixes: tuple[str, str]) -> tuple[Table, list[str], list[str]]:
+    """Both tables side by side, and the names of the columns of each."""
+    if left.columns is None or right.columns is None:
+        raise BadInput("two files do not stand side by side: give one file and name the columns of each part")
+    first = left.names or [f"{prefixes[0]}{i + 1}" for i in range(left.columns)]
+    second = right.names or [f"{prefixes[1]}{i + 1}" for i in range(right.columns)]
+    if set(first) & set(second):
+        first, second = [f"x.{name}" for name in first], [f"y.{name}" for name in second]
+    return Table(_core.join([left.source, right.source], first + second), None, len(first + second)), first, second

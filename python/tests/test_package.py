@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors, warnings, ledgers, pickles, threads, forks, interrupts: what a user of the package meets."""
+import doctest
+import importlib
+import multiprocessing
+import os
+import pathlib
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+from conftest import SEEDED
+
+import eigenveil as ev
+
+MODULES = ["eigenveil", "eigenveil._estimators", "eigenveil._forecast", "eigenveil._ledger", "eigenveil._model"]
+PCA = {"n_components": 1, "row_bound": 3.0, "epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_example_runs(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ev.ReleaseWarning)
+        found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
+    assert found.attempted > 0
+
+
+def test_everything_public_is_documented_and_shown():
+    for name in ev.__all__:
+        assert getattr(ev, name).__doc__, name
+
+
+def test_types_of_the_package_hold():
+    package = pathlib.Path(ev.__file__).parent
+    done = subprocess.run([sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent",
+                           "--cache-dir=/dev/null", str(package)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_importing_takes_little():
+    seconds = min(float(subprocess.run(
+        [sys.executable, "-c", "import numpy, time; t = time.process_time(); import eigenveil; "
+         "print(time.process_time() - t)"], capture_output=True, text=True, check=True).stdout) for _ in range(3))
+    assert seconds < 0.15  # of this package; numpy's own import is not ours
+
+
+def test_importing_brings_no_optional_package():
+    done = subprocess.run([sys.executable, "-c", "import eigenveil, sys; print(*sys.modules)"], capture_output=True,
+                          text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"pandas", "polars", "pyarrow", "duckdb", "sklearn", "matplotlib", "tqdm"}
+
+
+class TestErrors:
+    def test_sentences_are_the_librarys(self, rows):
+        with pytest.raises(ev.UsageError, match="the rows need public bounds"):
+            ev.PCA(1, epsilon=1, delta=1e-6, ledger=None).fit(rows)
+        with pytest.raises(ev.UsageError, match="`n_components` must be a whole number from 1, but is -3"):
+            ev.PCA(-3, epsilon=1, delta=1e-6, row_bound=1, ledger=None).fit(rows)
+        with pytest.raises(ev.BadInput, match="row 2, column '1': the value is missing, NaN or infinite"):
+            ev.PCA(**PCA, ledger=None).fit([[1.0, 2.0], [np.nan, 1.0]])
+        with pytest.raises(ev.UsageError, match="`method` must be one of .*gram.*, but is 'lucky'"):
+            ev.PCA(**PCA, method="lucky", ledger=None).fit(rows)
+        with pytest.raises(ev.UsageError, match="Epsilon must lie between"):
+            ev.PCA(1, row_bound=1, epsilon=-1, delta=1e-6, ledger=None).fit(rows)
+
+    def test_errors_are_values_as_others_have_them(self):
+        assert issubclass(ev.BadInput, ValueError) and issubclass(ev.UsageError, ValueError)
+        assert not issubclass(ev.BudgetRefused, ValueError)
+
+    def test_wrong_types_are_refused_in_words(self, rows):
+        with pytest.raises(ev.UsageError, match="`row_bound` cannot be a str"):
+            ev.PCA(1, row_bound="much", epsilon=1, delta=1e-6, ledger=None).fit(rows)
+        with pytest.raises(ev.UsageError, match="`ledger` must be"):
+            ev.PCA(**PCA, ledger=3).fit(rows)
+        with pytest.raises(ev.BadInput, match="must have two dimensions"):
+            ev.PCA(**PCA, ledger=None).fit(rows[0])
+        with pytest.raises(ev.BadInput, match="holds text"):
+            ev.PCA(**PCA, ledger=None).fit([["a", "b"]])
+
+    def test_tables_of_unequal_length_are_refused(self, rows):
+        with pytest.raises(ev.BadInput, match="different numbers of rows"):
+            ev.LDA(classes=[0, 1], row_bound=3, epsilon=1, delta=1e-6, ledger=None).fit(rows[:, :5], rows[1:, 5])
+
+
+class TestLedger:
+    def test_a_budget_is_kept(self, rows, tmp_path):
+        with ev.Ledger(tmp_path / "study.db") as ledger:
+            ledger.create("patients", epsilon=1.2, delta=1e-6, unit="patient")
+            ev.PCA(**PCA, ledger=ledger, dataset="patients").fit(rows)
+            with pytest.raises(ev.BudgetRefused, match="patients"):
+                ev.PCA(**PCA, ledger=ledger, dataset="patients").fit(rows)
+            found = ledger.show("patients")
+            assert [one["state"] for one in found["reservations"]] == ["answered"]
+            assert found["unit"] == "patient" and found["epsilon"] == 1.2
+            assert 0.9 < found["spent_epsilon"] <= 1
+            assert ledger.verify() > 0 and [one["name"] for one in ledger.list()] == ["patients"]
+
+    def test_without_a_choice_the_programs_own_ledger_counts(self, rows, home):
+        ev.PCA(**PCA).fit(rows)
+        assert [one["name"] for one in ev.Ledger().list()] == ["rows in memory (replace-one)"]
+        assert str(home) in ev.Ledger().path
+
+    def test_a_mistyped_path_is_no_new_ledger(self, tmp_path):
+        with pytest.raises(ev.BadInput, match="there is no ledger"):
+            ev.Ledger(tmp_path / "stduy.db").list()
+        assert not (tmp_path / "stduy.db").exists()
+
+    def test_a_cost_is_what_is_charged_then(self, rows, tmp_path):
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=5, delta=1e-6)
+        pca = ev.PCA(**PCA, center="private", ledger=ledger, dataset="d")
+        [cost] = pca.cost(rows=len(rows), columns=7)
+        assert ledger.show("d")["reservations"] == []
+        pca.fit(rows)
+        assert ledger.show("d")["reservations"][0]["events"] == cost["answers"]
+        assert cost["epsilon"] <= 1 and cost["delta"] == 1e-6
+
+
+class TestSeeds:
+    def test_a_seed_is_stamped(self, rows):
+        with pytest.warns(ev.NotPrivateWarning, match="NOT PRIVATE"):
+            pca = ev.PCA(1, row_bound=3, **SEEDED).fit(rows)
+        assert not pca.model_.is_private and "NOT PRIVATE" in repr(pca) and "NOT PRIVATE" in repr(pca.model_)
+
+    def test_without_a_seed_two_releases_differ(self, rows):
+        one, two = (ev.PCA(**PCA, ledger=None).fit(rows) for _ in range(2))
+        assert one.model_.is_private and "NOT PRIVATE" not in repr(one)
+        assert (one.components_ != two.components_).any()
+
+
+class TestPickles:
+    @pytest.mark.usefixtures("quiet")
+    def test_a_pickle_keeps_what_was_released(self, rows):
+        import pandas
+
+        frame = pandas.DataFrame(rows[:, :5], columns=list("abcde"))
+        pca = ev.PCA(1, row_bound=3, progress=lambda step, share: None, **SEEDED).set_output(transform="pandas").fit(frame)
+        again = pickle.loads(pickle.dumps(pca))
+        assert again.components_.tobytes() == pca.components_.tobytes() and again.manifest_ == pca.manifest_
+        assert list(again.feature_names_in_) == list("abcde") and again.n_features_in_ == 5
+        assert again.transform(frame).equals(pca.transform(frame))
+        lda = ev.LDA(classes=[0, 1], row_bound=3, **SEEDED).fit(rows[:, :5], rows[:, 5])
+        assert (pickle.loads(pickle.dumps(lda)).predict(rows[:, :5]) == lda.predict(rows[:, :5])).all()
+        assert pickle.loads(pickle.dumps(ev.PCA(**PCA))).get_params() == ev.PCA(**PCA).get_params()
+
+    def test_a_damaged_pickle_is_refused(self, rows):
+        restore, (parts, manifest) = ev.PCA(**PCA, ledger=None).fit(rows).model_.__reduce__()
+        with pytest.raises(ev.BadInput):
+            restore([(name, values[:1], is_vector) for name, values, is_vector in parts[:1]], manifest)
+        with pytest.raises(ev.BadInput):
+            restore(parts, "no manifest")
+
+
+class TestLeaks:
+    """A number of the rows that nothing else could produce is found nowhere but in the operator's messages."""
+
+    MARKER = 0.7390518264
+
+    def rows(self):
+        X = np.random.default_rng(1).uniform(-1, 1, size=(400, 3))
+        X[17] = self.MARKER
+        return X
+
+    @pytest.mark.usefixtures("quiet")
+    def test_nothing_of_the_rows_is_kept(self, tmp_path):
+        X = self.rows()
+        for one in (ev.PCA(1, ranges=(-1, 1), **SEEDED).fit(X),
+                    ev.LinearRegression(ranges=(-1, 1), y_range=(-1, 1), **SEEDED).fit(X[:, :2], X[:, 2]),
+                    ev.ContrastiveHeads(1, **SEEDED).fit(X[:, :2], X)):
+            one.report(tmp_path / "report.html")
+            shown = [repr(one), one._repr_html_(), (tmp_path / "report.html").read_text(), repr(one.manifest_)]
+            shown += [repr(value) for value in vars(one).values()]
+            assert not any("0.73905" in text for text in shown)
+            kept = pickle.dumps(one)
+            assert np.float64(self.MARKER).tobytes() not in kept and b"0.73905" not in kept
+            assert not any(isinstance(value, np.ndarray) and value.size >= len(X) for value in vars(one).values())
+
+    def test_warnings_and_public_errors_say_nothing_of_rows(self):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ev.PCA(3, ranges=(-1, 1), epsilon=0.01, delta=1e-6, ledger=None).fit(self.rows())
+        assert said and not any("0.739" in str(one.message) for one in said)
+        with pytest.raises(ev.BadInput, match="`n_components` 4 is too many") as error:
+            ev.PCA(4, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit(self.rows())
+        assert "0.739" not in str(error.value)
+
+    def test_a_failed_fit_leaves_the_old_release(self):
+        pca = ev.PCA(1, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit(self.rows())
+        before = pca.components_
+        with pytest.raises(ev.BadInput):
+            pca.fit([[np.nan] * 3])
+        assert pca.components_ is before
+
+
+class TestTogether:
+    @pytest.mark.usefixtures("quiet")
+    def test_two_fits_at_once(self, rows):
+        expected = ev.PCA(2, row_bound=3, **SEEDED).fit(rows).components_.tobytes()
+        found = []
+
+        def work():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for _ in range(5):
+                    found.append(ev.PCA(2, row_bound=3, **SEEDED).fit(rows).components_.tobytes())
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [expected] * 20
+
+    def test_the_interpreter_is_free_meanwhile(self):
+        X = np.random.default_rng(0).normal(size=(60_000, 120))
+        done = threading.Event()
+        ticks = 0
+
+        def fit():
+            ev.Covariance(row_bound=20, epsilon=1, delta=1e-6, ledger=None, threads=1).fit(X)
+            done.set()
+
+        thread = threading.Thread(target=fit)
+        thread.start()
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.001)
+        thread.join()
+        assert ticks > 10  # with the lock held there would be one or two
+
+    @pytest.mark.usefixtures("quiet")
+    def test_a_fork_after_a_fit(self, rows):
+        expected = ev.Covariance(row_bound=3, **SEEDED).fit(rows).covariance_
+        reader, writer = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            try:
+                os.write(writer, ev.Covariance(row_bound=3, **SEEDED).fit(rows).covariance_.tobytes())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        found = b""
+        while piece := os.read(reader, 1 << 16):
+            found += piece
+        os.waitpid(child, 0)
+        # One thread of OpenMP instead of several: the same noise, and solvers that round in another order.
+        assert np.allclose(np.frombuffer(found).reshape(expected.shape), expected, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.usefixtures("quiet")
+    @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+    def test_joblib(self, rows, backend):
+        from joblib import Parallel, delayed
+
+        expected = ev.PCA(1, row_bound=3, **SEEDED).fit(rows)
+        found = Parallel(n_jobs=2, backend=backend)(delayed(fitted)(rows) for _ in range(3))
+        assert all(np.allclose(one.components_, expected.components_, rtol=1e-9, atol=1e-12) for one in found)
+
+
+def fitted(rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ev.PCA(1, row_bound=3, **SEEDED).fit(rows)
+
+
+class TestStopping:
+    def test_progress_is_told(self, rows):
+        heard = []
+        ev.PCA(**PCA, ledger=None, progress=lambda step, share: heard.append((step, share))).fit(rows)
+        steps = [step for step, _ in heard]
+        assert steps[0] == "reading rows" and "reserving budget" in steps and "asking: covariance" in steps
+        assert all(0 <= share <= 1 for _, share in heard)
+
+    def test_a_bar_of_tqdm(self, rows, capsys):
+        ev.PCA(**PCA, ledger=None, progress=True).fit(rows)
+        assert "asking: covariance" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(("place", "words", "state"), [
+        (None, "nothing was charged", []), (0, "before the first answer", ["unused"]), (1, "all of it stays", ["answered"])])
+    def test_whoever_stops_a_fit_learns_what_was_charged(self, rows, tmp_path, place, words, state):
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=3, delta=1e-6)
+        pca = ev.PCA(**PCA, method="power", rounds=3, ledger=ledger, dataset="d")
+        asked = []
+
+        def stop(step, share):
+            if step.startswith("asking: ") and share == 0:
+                asked.append(step)
+            if step == "reserving budget" and place is None or place is not None and len(asked) == place + 1:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt, match=words):
+            pca.set_params(progress=stop).fit(rows)
+        assert [one["state"] for one in ledger.show("d")["reservations"]] == state
+        assert ledger.release_unused("d") == (state == ["unused"])
+
+    def test_what_a_callback_raises_comes_through(self, rows):
+        def stop(step, share):
+            raise LookupError("enough")
+
+        with pytest.raises(LookupError, match="enough") as error:
+            ev.PCA(**PCA, ledger=None, progress=stop).fit(rows)
+        assert "nothing was charged" in error.value.__notes__[0]
+
+    def test_ctrl_c(self):
+        code = ("import numpy as np, eigenveil as ev\n"
+                "X = np.broadcast_to(np.zeros((1, 4)), (10**9, 4))\n"  # as long as it takes, in no memory
+                "def say(step, share):\n"
+                "    if share == 0: print('go', flush=True)\n"
+                "try:\n"
+                "    ev.PCA(1, row_bound=1, epsilon=1, delta=1e-6, ledger=None, progress=say).fit(X)\n"
+                "except KeyboardInterrupt as stopped:\n"
+                "    print(stopped)\n")
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "go\n"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=60)[0] == "stopped: nothing was charged\n"
+
+
+class TestForecasts:
+    def test_a_forecast_shows_itself(self):
+        pca = ev.PCA(2, epsilon=1, delta=1e-6, row_bound=1.5)
+        found = pca.forecast(rows=20_000, columns=12, gap=5, curves=True)
+        assert found.best in repr(found) and "nothing was spent" in repr(found)
+        assert "<table>" in found._repr_html_() and "<svg" in found._repr_html_()
+        assert 0 < found.error < 1
+
+    def test_every_task(self):
+        for one, guess in ((ev.Covariance(epsilon=1, delta=1e-6), {"columns": 6}),
+                           (ev.CCA(1, epsilon=1, delta=1e-6), {"x_columns": 3, "y_columns": 3}),
+                           (ev.LDA(1, classes=[0, 1, 2], epsilon=1, delta=1e-6), {"columns": 5}),
+                           (ev.SIR(1, epsilon=1, delta=1e-6), {"columns": 5})):
+            assert one.forecast(rows=5_000, **guess).best
+        with pytest.raises(ev.UsageError, match="there is no forecast of 'luck'"):
+            ev.forecast("luck", rows=1, epsilon=1, delta=1e-6)
+        with pytest.raises(ev.UsageError, match="`spectrum`, `gap` and `decay`"):
+            ev.forecast("pca", rows=10, columns=3, gap=2, decay=1, epsilon=1, delta=1e-6)
+
+    def test_accounts(self):
+        noise = ev.calibrate(["gaussian:mu=1,count=3", "pure:epsilon=0.1"], epsilon=1, delta=1e-6)
+        assert len(noise) == 2 and 0.99 < ev.account(noise, delta=1e-6) <= 1
+        assert ev.account("gaussian:mu=0.5", epsilon=1) < 1e-2
+        with pytest.raises(ev.UsageError, match="one of the two"):
+            ev.account("gaussian:mu=1")
+
+
+class TestModels:
+    @pytest.mark.usefixtures("quiet")
+    def test_scores_and_rows_rebuilt(self, rows):
+        X = rows[:, :5]
+        pca = ev.PCA(5, row_bound=10, epsilon=100, delta=1e-6, ledger=None, insecure_seed=1).fit(X)
+        assert np.allclose(pca.inverse_transform(pca.transform(X)), X, atol=1e-6)
+        assert np.isclose(pca.explained_variance_ratio_.sum(), 1)
+
+    @pytest.mark.usefixtures("quiet")
+    def test_regression_from_a_covariance(self, rows):
+        released = ev.Covariance(ranges=(-4, 4), center="private", **SEEDED).fit(rows[:, :5])
+        found = released.regress("3")
+        assert found.kind == "regress" and found.arrays["coefficients"].shape == (4,)
+        with pytest.raises(ev.EigenveilError):
+            ev.PCA(1, row_bound=3, **SEEDED).fit(rows[:, :5]).model_._core.regress("3", None)
+
+    @pytest.mark.usefixtures("quiet")
+    def test_heads_retrieve_their_partners(self):
+        rng = np.random.default_rng(0)
+        Z = rng.normal(size=(20_000, 3))
+        heads = ev.ContrastiveHeads(3, epsilon=50, delta=1e-6, ledger=None, insecure_seed=3)
+        heads.fit((Z, Z[:, ::-1]))
+        assert heads.score(Z[:50], Z[:50, ::-1]) > 0.9
+        assert heads.retrieve(Z[:5], Z[:50, ::-1], k=3).shape == (5, 3)
+        with pytest.raises(ev.UsageError):
+            heads.retrieve(Z[:5], Z[:50, ::-1], k=51)
+
+    def test_other_columns_are_refused(self, rows):
+        import pandas
+
+        frame = pandas.DataFrame(rows[:, :3], columns=list("abc"))
+        pca = ev.PCA(**PCA, ledger=None).fit(frame)
+        assert pca.transform(frame[["c", "a", "b"]]).tobytes() == pca.transform(frame).tobytes()
+        with pytest.raises(ev.BadInput, match="c"):
+            pca.transform(frame[["a", "b"]])
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_every_python_block_of_the_documents_runs(page, tmp_path, monkeypatch, capsys):
+    source = pathlib.Path(os.environ.get("EIGENVEIL_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+    blocks = re.findall(r"^```python\n(.*?)^```", (source / page).read_text(), re.M | re.S)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A seeded release from here and from the program agree in every array, whatever holds the rows."""
+import numpy as np
+import pytest
+from conftest import SEEDED, same
+
+import eigenveil as ev
+
+pytestmark = pytest.mark.usefixtures("quiet")
+COLUMNS = ["a", "b", "c", "d", "e"]
+
+
+def saved(tmp_path, name, values):
+    np.save(tmp_path / name, values)
+    return tmp_path / name
+
+
+def frames(X, tmp_path):
+    """The same rows in everything that can hold them."""
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    frame = pandas.DataFrame(X, columns=COLUMNS)
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    parquet = tmp_path / "rows.parquet"
+    pyarrow.parquet.write_table(table, parquet, row_group_size=100)
+    connection = duckdb.connect()
+    yield "C order", X
+    yield "Fortran order", np.asfortranarray(X)
+    yield "a view", np.repeat(X, 2, axis=0)[::2]
+    yield "columns of a wider array", np.column_stack([X, X])[:, :5]
+    yield "read-only", np.frombuffer(X.tobytes()).reshape(X.shape)
+    yield "other byte order", X.astype(">f8")
+    yield "a list", X.tolist()
+    yield "pandas", frame
+    yield "pandas with an index", frame.set_index(frame.index * 3 + 1)
+    yield "polars", polars.DataFrame(X, schema=COLUMNS)
+    yield "polars, lazy", polars.DataFrame(X, schema=COLUMNS).lazy()
+    yield "pyarrow table", table
+    yield "pyarrow batches", pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=37))
+    yield "pyarrow dataset", pyarrow.dataset.dataset(parquet)
+    yield "a Parquet file", parquet
+    yield "duckdb", connection.sql(f"select * from '{parquet}'")
+    yield "NPY", saved(tmp_path, "rows.npy", X)
+
+
+def test_pca_of_every_input(rows, program, tmp_path):
+    X = rows[:, :5]
+    expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--row-bound", 3)
+    tried = []
+    for name, held in frames(X, tmp_path):
+        tried.append(name)
+        try:
+            same(ev.PCA(2, row_bound=3, **SEEDED).fit(held), expected)
+        except Exception as error:
+            raise AssertionError(name) from error
+    assert len(tried) == 17
+
+
+@pytest.mark.parametrize("kind", ["f4", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_numbers_of_every_type(rows, program, tmp_path, kind, order):
+    X = np.abs(rows[:, :5] * (20 if kind[0] in "iu" else 1)).astype(kind)
+    expected = program("pca", saved(tmp_path, "x.npy", X.astype("f8")), "--components", 2, "--row-bound", 30)
+    same(ev.PCA(2, row_bound=30, **SEEDED).fit(np.asarray(X, order=order)), expected)
+
+
+def test_categories_and_nulls_by_the_schema(program, tmp_path):
+    import pandas
+    import polars
+    import pyarrow
+
+    rng = np.random.default_rng(5)
+    sex = rng.choice(["F", "M", "X"], size=400)
+    age = np.round(rng.uniform(0, 120, size=400))
+    (tmp_path / "d.csv").write_text("age,sex\n" + "".join(
+        f"{'' if i % 7 == 0 else a:g},{s}\n" if i % 7 else f",{s}\n" for i, (a, s) in enumerate(zip(age, sex))))
+    (tmp_path / "s.toml").write_text(
+        '[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 120\n[[column]]\nname = "sex"\n'
+        'kind = "categorical"\nvalues = ["F", "M", "unknown"]\nother = "unknown"\n')
+    expected = program("pca", tmp_path / "d.csv", "--components", 2, "--schema", tmp_path / "s.toml", "--missing",
+                       "zero-row")
+    age[::7] = np.nan
+    frame = pandas.DataFrame({"age": age, "sex": sex})
+    schema = ev.Schema({"age": (0, 120), "sex": ["F", "M", "unknown"]}, other={"sex": "unknown"})
+    table = pyarrow.Table.from_pandas(frame)
+    for held in (frame, frame.astype({"sex": "category"}), table, polars.from_arrow(table),
+                 table.set_column(1, "sex", table["sex"].dictionary_encode()),
+                 table.set_column(1, "sex", table["sex"].cast(pyarrow.large_string())),
+                 table.set_column(1, "sex", table["sex"].cast(pyarrow.string_view()))):
+        for given in (schema, tmp_path / "s.toml"):
+            same(ev.PCA(2, schema=given, missing="zero-row", **SEEDED).fit(held), expected)
+    with pytest.raises(ev.BadInput, match="row 1, column 'age'"):
+        ev.PCA(2, schema=schema, **SEEDED).fit(frame)
+
+
+def test_methods_of_pca(rows, program, tmp_path):
+    X = rows[:, :5]
+    data = saved(tmp_path, "x.npy", X)
+    same(ev.PCA(2, row_bound=3, center="private", **SEEDED).fit(X),
+         program("pca", data, "--components", 2, "--row-bound", 3, "--center", "private"))
+    same(ev.PCA(2, row_bound=3, method="adaptive-power", rounds=4, **SEEDED).fit(X),
+         program("pca", data, "--components", 2, "--row-bound", 3, "--method", "adaptive-power", "--rounds", 4))
+    same(ev.PCA(1, ranges={None: (-3, 3), "2": (-1, 1.5)}, method="auto", **SEEDED).fit(X),
+         program("pca", data, "--components", 1, "--range", "-3:3", "--range", "2=-1:1.5", "--method", "auto"))
+    same(ev.SparsePCA(1, sparsity=2, row_bound=3, **SEEDED).fit(X),
+         program("pca", data, "--components", 1, "--row-bound", 3, "--sparsity", 2))
+
+
+def test_covariance(rows, program, tmp_path):
+    X = rows[:, :5]
+    data = saved(tmp_path, "x.npy", X)
+    same(ev.Covariance(row_bound=3, **SEEDED).fit(X), program("covariance", data, "--row-bound", 3))
+    same(ev.Covariance(row_bound=3, method="spiked", dense=True, rank=2, **SEEDED).fit(X),
+         program("covariance", data, "--row-bound", 3, "--method", "spiked", "--dense", "--rank", 2))
+
+
+def test_regression(rows, program, tmp_path):
+    X = rows[:, :5]
+    data = saved(tmp_path, "x.npy", X)
+    expected = program("regress", data, "--target", 5, "--range", "-3:3")
+    same(ev.LinearRegression(target="5", ranges=(-3, 3), **SEEDED).fit(X), expected)
+    same(ev.LinearRegression(ranges=(-3, 3), y_range=(-3, 3), **SEEDED).fit(X[:, :4], X[:, 4]), expected)
+    same(ev.Ridge(alpha=0.1, target="2", ranges=(-3, 3), **SEEDED).fit(X),
+         program("regress", data, "--target", 2, "--ridge", 0.1, "--range", "-3:3"))
+
+
+def test_cca(rows, program, tmp_path):
+    X = rows[:, :5]
+    expected = program("cca", saved(tmp_path, "x.npy", X), "--components", 1, "--x-columns", "1-2", "--y-columns", "3-5",
+                       "--row-bound", 3)
+    same(ev.CCA(1, row_bound=3, **SEEDED).fit((X[:, :2], X[:, 2:])), expected)
+    same(ev.CCA(1, x_columns=["1-2"], y_columns=["3-5"], row_bound=3, **SEEDED).fit(X), expected)
+
+
+def test_lda(rows, program, tmp_path):
+    X = rows[:, :6]
+    expected = program("fda", saved(tmp_path, "x.npy", X), "--components", 1, "--label", 6, "--classes", "0|1",
+                       "--row-bound", 3)
+    same(ev.LDA(1, label="6", classes=[0, 1], row_bound=3, **SEEDED).fit(X), expected)
+    same(ev.LDA(1, classes=[0, 1], row_bound=3, **SEEDED).fit(X[:, :5], X[:, 5]), expected)
+    words = np.where(X[:, 5] > 0, "yes", "no")
+    told = ev.LDA(1, classes=["no", "yes"], row_bound=3, **SEEDED).fit(X[:, :5], words)
+    same(told, expected)
+    assert set(told.predict(X[:, :5])) == {"no", "yes"}
+
+
+def test_sir(rows, program, tmp_path):
+    X = np.column_stack([rows[:, :5], rows[:, 6]])
+    data = saved(tmp_path, "x.npy", X)
+    begin = ("sir", data, "--components", 1, "--response", 6, "--row-bound", 3)
+    same(ev.SIR(1, response="6", cuts=[-0.5, 0.5], row_bound=3, **SEEDED).fit(X), program(*begin, "--cuts=-0.5,0.5"))
+    same(ev.SIR(1, response_range=(-3, 3), slices=4, private_slices=True, row_bound=3, **SEEDED).fit(X[:, :5], X[:, 5]),
+         program(*begin, "--response-range=-3:3", "--slices", "private:4"))
+
+
+def test_gep(rows, program, tmp_path):
+    X = rows[:, :5]
+    A = X.T @ X / len(X)
+    B = np.eye(5) + 0.1 * A
+    A, B = (A + A.T) / 2, (B + B.T) / 2
+    same(ev.GEP(2, sensitivity_a=1e-3, sensitivity_b=1e-4, rows=len(X), **SEEDED).fit((A, B)),
+         program("gep", "--matrix-a", saved(tmp_path, "a.npy", A), "--matrix-b", saved(tmp_path, "b.npy", B),
+                 "--components", 2, "--sensitivity-a", 1e-3, "--sensitivity-b", 1e-4, "--rows", len(X)))
+
+
+def test_contrastive_heads(rows, program, tmp_path):
+    X, Y = rows[:, :3], rows[:, 2:5]
+    files = ("--x", saved(tmp_path, "x.npy", X), "--y", saved(tmp_path, "y.npy", Y))
+    same(ev.ContrastiveHeads(2, **SEEDED).fit((X, Y)), program("clip", "fit", *files, "--dim", 2))
+    same(ev.ContrastiveHeads(2, method="batch", sample_rate=0.05, steps=20, adjacency="add-remove-one",
+                             **SEEDED).fit(X, Y),
+         program("clip", "fit", *files, "--dim", 2, "--method", "batch", "--sample-rate", 0.05, "--steps", 20))
+
+
+def test_a_file_of_either_is_a_file_of_both(rows, program, tmp_path):
+    X = rows[:, :5]
+    program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--row-bound", 3)
+    ours = ev.PCA(2, row_bound=3, **SEEDED).fit(X)
+    ours.save(tmp_path / "ours.npz")
+    theirs = ev.Model.load(tmp_path / "program.npz")
+    assert theirs.transform(X).tobytes() == ours.transform(X).tobytes()
+    with np.load(tmp_path / "ours.npz") as found:
+        assert found["components"].tobytes() == ours.components_.tobytes()
