@@ -7,7 +7,8 @@ namespace eigenveil {
 
 std::string drowned_warning(std::size_t drowned, std::size_t of) {
   return fmt::format(
-      "{} of the {} directions {} no larger than noise alone would give: they say nothing about the data. Ask for fewer "
+      "{} of the {} directions {} no larger than noise alone would give: they say nothing about the data. Ask for "
+      "fewer "
       "components, or spend more budget.",
       drowned, of, drowned == 1 ? "is" : "are");
 }

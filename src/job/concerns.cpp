@@ -8,7 +8,7 @@
 namespace eigenveil {
 namespace {
 
-constexpr double kMostEpsilon = 10;
+constexpr double kLargeEpsilon = 10;
 constexpr double kNothingLearnt = 0.9;  // of an error that is 1 for a direction drawn by lot
 
 }  // namespace
@@ -16,11 +16,11 @@ constexpr double kNothingLearnt = 0.9;  // of an error that is 1 for a direction
 std::vector<Concern> concerns_of(const Estimator& estimator, const RowsShape& shape, const Budget& budget,
                                  const BoundingDiagnostics& diagnostics, std::optional<double> forecast) {
   std::vector<Concern> concerns;
-  if (budget.epsilon.value() > kMostEpsilon)
+  if (budget.epsilon.value() > kLargeEpsilon)
     concerns.push_back(
         {fmt::format("epsilon {:g} is above {:g}: it lets somebody multiply their odds about one row by "
                      "e^{:g}, which is hardly a guarantee",
-                     budget.epsilon.value(), kMostEpsilon, budget.epsilon.value())});
+                     budget.epsilon.value(), kLargeEpsilon, budget.epsilon.value())});
   if (shape.rows && *shape.rows > 0 && budget.delta.value() * static_cast<double>(*shape.rows) > 1)
     concerns.push_back(
         {fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would "

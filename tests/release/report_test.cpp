@@ -393,15 +393,15 @@ TEST(Report, DoesWithoutVerdictsThatDoNotFit) {
 TEST(Report, DrawsTheBudgetInWhatAddsUp) {
   Model model = example_model();
   model.manifest["ledger"] = {{"used", true},       {"limited", true},    {"dataset", "people"}, {"entry", 12},
-                              {"unit", "row"},  {"epsilon", 2.0},     {"delta", 1e-6},       {"spent_before", 0.0},
+                              {"unit", "row"},      {"epsilon", 2.0},     {"delta", 1e-6},       {"spent_before", 0.0},
                               {"spent_after", 1.0}, {"remaining", 1.6576}};
   const std::string page = html_report(model);
   check_with_python(page, kWellFormed);
   // mu(1)^2 / mu(2)^2 at delta 1e-6: 27.87%, and mu(1.6576)^2 / mu(2)^2 the rest
   EXPECT_THAT(page,
               AllOf(HasSubstr("class=\"now\" style=\"width:27.87%"), HasSubstr("class=\"left\" style=\"width:72.13%"),
-                    HasSubstr("#12"), HasSubstr("replacing one row"),
-                    HasSubstr("Epsilons do not add up like money"), Not(HasSubstr("No ledger"))));
+                    HasSubstr("#12"), HasSubstr("replacing one row"), HasSubstr("Epsilons do not add up like money"),
+                    Not(HasSubstr("No ledger"))));
   model.manifest["ledger"] = {{"used", false}};
   EXPECT_THAT(html_report(model), HasSubstr("No ledger was used"));
 }
