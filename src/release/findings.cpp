@@ -145,7 +145,7 @@ std::string found_in_words(const Findings& found, const ModelKind& kind, const n
                              ? (*verdicts)["explained"]
                              : nlohmann::json();
   if (const auto value = html::number_at(explained, "value"))
-    words += fmt::format(" Together they have {} of the total variation.", html::percent(*value));
+    words += fmt::format(" All together have {} of the total variation.", html::percent(*value));
   return words;
 }
 

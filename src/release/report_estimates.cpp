@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "eigenveil/release/kinds.hpp"
 #include "html.hpp"
@@ -35,12 +36,23 @@ bool holds_zero(const nlohmann::json& estimated) {
   return interval && interval->lower <= 0 && interval->upper >= 0;
 }
 
-/// What a column moves the target by over half of its public range: numbers that can be compared. 0: not known.
-double unit_of_effect(const Model& model, std::size_t i, std::size_t count) {
+/// What a column moves the target by over half of its public range, by the column's name: numbers that can be compared.
+using Units = std::unordered_map<std::string, double>;
+
+Units units_of(const Model& model) {
+  Units units;
   const Matrix* scale = model.array("scale");
-  if (scale == nullptr || static_cast<std::size_t>(scale->size()) != count) return 0;
-  const double s = (*scale)(static_cast<Eigen::Index>(i));
-  return std::isfinite(s) && s > 0 ? 1 / s : 0;
+  for (Eigen::Index i = 0; scale != nullptr && i < scale->size(); ++i) {
+    const double s = scale->reshaped()[i];
+    if (std::isfinite(s) && s > 0) units.emplace(feature_name(model, static_cast<std::size_t>(i)), 1 / s);
+  }
+  return units;
+}
+
+/// 0: it is no column (an intercept), or its range is not known.
+double unit_of_effect(const Units& units, const nlohmann::json& estimated) {
+  const auto found = units.find(html::text_at(estimated, "name").value_or(""));
+  return found == units.end() ? 0 : found->second;
 }
 
 /// The interval about a line at zero, on one axis for all columns.
@@ -66,19 +78,19 @@ std::string table_row(const nlohmann::json& estimated, double unit, double reach
       holds_zero(estimated) ? "<br>compatible with no effect" : "");
 }
 
-std::string table(const Model& model, const nlohmann::json& list, const std::string& title) {
+std::string table(const Units& units, const nlohmann::json& list, const std::string& title) {
   std::vector<double> reaches;
   for (std::size_t i = 0; i < list.size(); ++i)
-    if (const auto interval = interval_of(list[i]))
+    if (const auto interval = interval_of(list[i]); interval && unit_of_effect(units, list[i]) > 0)
       reaches.push_back(std::max(std::abs(interval->lower), std::abs(interval->upper)) *
-                        unit_of_effect(model, i, list.size()));
+                        unit_of_effect(units, list[i]));
   // One that is not determined at all would flatten all others: the axis ends at four times the median.
   std::sort(reaches.begin(), reaches.end());
   const double reach = reaches.empty() ? 0 : std::min(reaches.back(), 4 * reaches[reaches.size() / 2]);
   constexpr std::size_t kShown = 20;
   std::string rows[2];
   for (std::size_t i = 0; i < list.size(); ++i)
-    rows[i < kShown ? 0 : 1] += table_row(list[i], unit_of_effect(model, i, list.size()), reach);
+    rows[i < kShown ? 0 : 1] += table_row(list[i], unit_of_effect(units, list[i]), reach);
   const std::string head = fmt::format(
       "<table class=\"estimates\">\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Column</th><td "
       "class=\"loading\"></td><th scope=\"col\" class=\"number\">Value</th><th scope=\"col\" class=\"number\">95% "
@@ -99,11 +111,14 @@ std::string sentence(const nlohmann::json& estimated, std::string_view title) {
 }
 
 /// "Of 5 columns, 2 have an effect whose sign is certain: age, bmi."
-std::string lead(const nlohmann::json& list) {
+std::string lead(const Units& units, const nlohmann::json& list) {
   std::string names;
   std::size_t sure = 0;
+  std::size_t columns = 0;
   constexpr std::size_t kNamed = 8;
   for (const auto& one : list) {
+    if (!(unit_of_effect(units, one) > 0)) continue;
+    ++columns;
     if (!interval_of(one) || holds_zero(one)) continue;
     if (sure++ < kNamed)
       names += fmt::format("{}{}", names.empty() ? "" : ", ", html::name(html::text_at(one, "name").value_or("?")));
@@ -112,7 +127,7 @@ std::string lead(const nlohmann::json& list) {
     return "<p class=\"verdict\">No column has an effect that can be told from none: the intervals all hold zero, or "
            "have no end.</p>\n";
   return fmt::format("<p class=\"verdict\">Of {} columns, {} {} an effect whose sign is certain at 95%: {}{}.</p>\n",
-                     list.size(), sure, sure == 1 ? "has" : "have", names,
+                     columns, sure, sure == 1 ? "has" : "have", names,
                      sure > kNamed ? fmt::format(" and {} more", sure - kNamed) : "");
 }
 
@@ -121,15 +136,16 @@ std::string lead(const nlohmann::json& list) {
 std::string estimates_part(const Model& model) {
   const ModelKind& kind = kind_of(model.manifest);
   const auto subject = html::text_at(model.manifest, kind.subject);
+  const Units units = kind.estimates.empty() ? Units() : units_of(model);
   std::string page;
   for (const Estimates& estimates : kind.estimates) {
     const auto found = model.manifest.find(std::string(estimates.key));
     if (found == model.manifest.end()) continue;
-    page +=
-        found->is_array()
-            ? lead(*found) + table(model, *found,
-                                   fmt::format("{}{}", estimates.title, subject ? " for " + html::name(*subject) : ""))
-            : sentence(*found, estimates.title);
+    page += found->is_array()
+                ? lead(units, *found) +
+                      table(units, *found,
+                            fmt::format("{}{}", estimates.title, subject ? " for " + html::name(*subject) : ""))
+                : sentence(*found, estimates.title);
   }
   if (page.empty()) return "";
   for (const Figure& figure : kind.figures)

@@ -101,7 +101,7 @@ std::string glance(const Model& model) {
   add_text(facts, "Purpose", html::text_at(manifest, "purpose"));
   if (const auto entry = html::number_at(ledger, "entry"))
     facts.emplace_back("Ledger entry", fmt::format("#{}", whole(*entry)));
-  facts.emplace_back("Protects", "one " + unit_of(manifest));
+  facts.emplace_back(is_private(model) ? "Protects" : "Would protect", "one " + unit_of(manifest));
   const auto epsilon = stated_epsilon(manifest);
   const auto delta = html::number_at(manifest, "delta");
   if (epsilon && delta)

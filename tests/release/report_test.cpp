@@ -424,6 +424,29 @@ TEST(Report, ShowsAtTheTopWhatAGuaranteeRestsOn) {
                           HasSubstr(">north</text>"), HasSubstr("sees only the total")));
 }
 
+TEST(Report, DrawsTheIntervalsOfColumnsByTheirNames) {
+  Model model;
+  model.arrays = {{"coefficients", Matrix::Constant(3, 1, 1), true},
+                  {"intercept", Matrix::Constant(1, 1, 9), true},
+                  {"mean", Matrix::Zero(3, 1), true},
+                  {"offset", Matrix::Zero(3, 1), true},
+                  {"scale", (Matrix(3, 1) << 1, 0.5, 0.1).finished(), true}};
+  const auto estimated = [](const char* name, double lower, double upper) {
+    return nlohmann::json{{"name", name}, {"value", (lower + upper) / 2}, {"lower", lower}, {"upper", upper}};
+  };
+  model.manifest = {
+      {"model", "regress"},
+      {"features", {"a", "b", "c"}},
+      {"coefficients", {estimated("(intercept)", 8, 10), estimated("b", -1, 1), estimated("c", 0.1, 0.2)}}};
+  const std::string page = html_report(model);
+  check_with_python(page, kWellFormed);
+  // In units of 2, the reach of b: c goes from 0.1 / 0.1 = 1 to 2, so from 75% to 100%.
+  EXPECT_THAT(page, AllOf(HasSubstr("Of 2 columns, 1 has an effect whose sign is certain at 95%: <bdi>c</bdi>."),
+                          HasSubstr("<span class=\"forest\"><b style=\"left:75.00%;width:25.00%\">"),
+                          HasSubstr("<span class=\"forest none\"><b style=\"left:0.00%;width:100.00%\">"),
+                          HasSubstr("<span class=\"forest\"></span>")));
+}
+
 TEST(Report, ExplainsTheWordsItUsesAndNoOthers) {
   EXPECT_THAT(html_report(example_model()), AllOf(HasSubstr("<dt>gram</dt>"), HasSubstr("<dt>Row bound</dt>"),
                                                   Not(HasSubstr("<dt>Ridge</dt>")), Not(HasSubstr("<dt>holds</dt>"))));
