@@ -192,6 +192,24 @@ TEST(HostileShares, AnotherKThanTheSitesLeaveIsRefused) {
   }
 }
 
+// The proposal has enough sites that this one knows; those who then take part are what counts.
+TEST(HostileShares, WhoIsIntroducedInPlaceOfAKnownSiteDoesNotCount) {
+  for (const bool strangers : {false, true}) {
+    StudyLab lab(5);
+    lab.plan("gram", Kind::GRAM);
+    lab.secure(1, 1);
+    lab.proposal.set_shares(2);  // three that it knows are needed
+    lab.configs[0].peers.erase("site-4");
+    ASSERT_TRUE(lab.open_all().ok());
+    auto roster = lab.roster();
+    if (strangers)
+      roster.mutable_accepts()->DeleteSubrange(2, 2);  // sites 0, 1 and 4
+    else
+      roster.mutable_accepts()->DeleteSubrange(3, 2);  // sites 0, 1 and 2
+    EXPECT_EQ(lab.studies[0]->meet(canonical_bytes(roster)).ok(), !strangers);
+  }
+}
+
 TEST(HostileShares, NoSiteAnswersForATotalOfTooFewOrOfOthers) {
   for (const auto& sites : std::vector<std::vector<std::string>>{{"site-0"},
                                                                  {"site-0", "site-1"},
