@@ -64,8 +64,8 @@ Vector DrawnDirections::cos2() const {
 std::vector<double> DrawnDirections::group(Eigen::Index first, Eigen::Index last) const {
   const Eigen::Index size = last - first + 1;
   std::vector<double> cos2;
-  for (const Matrix& block : blocks_)
-    cos2.push_back(block.block(first, first, size, size).sum() / static_cast<double>(size));
+  // The worst of them: one that points elsewhere is not made good by neighbours that hold by themselves.
+  for (const Matrix& block : blocks_) cos2.push_back(block.block(first, first, size, size).colwise().sum().minCoeff());
   return cos2;
 }
 

@@ -24,7 +24,8 @@ class DrawnDirections {
   Matrix spread() const;
 
  private:
-  /// cos^2 of the spaces that directions first..last span, found and true: in each draw.
+  /// How much of each of the directions first..last lies in the space of the true ones, the least of them: in each
+  /// draw.
   std::vector<double> group(Eigen::Index first, Eigen::Index last) const;
 
   Matrix square_;               // sum over draws of V o V

@@ -86,6 +86,17 @@ TEST(JudgeMoments, ThePlaneOfEqualEigenvaluesIsAPlane) {
   EXPECT_GE(verdict->judged[2].last, 3u);
 }
 
+TEST(JudgeMoments, NeighboursThatHoldDoNotMakeAPlaneOfWhatIsUndetermined) {
+  // The third stands out, but hardly: two that hold beside it would make up nine tenths of a space of three.
+  const Matrix S = released(spiked(30, {90, 40, 1.75}), 2000, 0.05, 0, 12);
+  const auto verdict = judge_moments({S, 0.05, 2000, 0}, 3);
+  ASSERT_TRUE(verdict.ok());
+  EXPECT_EQ(verdict->found, 3u);
+  EXPECT_LT(verdict->cos2[2], 0.85);
+  EXPECT_GT((verdict->cos2[0] + verdict->cos2[1] + verdict->cos2[2]) / 3, 0.9);
+  EXPECT_EQ(verdict->judged[2].standing, Standing::kWeak);
+}
+
 TEST(JudgeMoments, NoiseIsNoiseThoughItLiesAboveItsOwnEdge) {
   // The noise sits on the mean eigenvalue 1: the first one is far above 2 sigma sqrt(d) = 0.25.
   const Matrix S = released(Vector::Ones(10), 300, 0.04, 0, 4);
