@@ -10,7 +10,6 @@
 #include "eigenveil/front/clip.hpp"
 #include "eigenveil/front/covariance.hpp"
 #include "eigenveil/front/pca.hpp"
-#include "eigenveil/front/regress.hpp"
 #include "eigenveil/release/kinds.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"
@@ -113,12 +112,6 @@ Result<Matrix> AnyModel::retrieve(const Rows& X, const Rows& Y, Eigen::Index k) 
     for (Eigen::Index j = 0; j < k; ++j) found(i, j) = static_cast<double>(order[static_cast<std::size_t>(j)]);
   }
   return found;
-}
-
-Result<AnyModel> AnyModel::regress(const std::string& target, std::optional<double> ridge) const {
-  if (kind() != "covariance")
-    return usage_error(fmt::format("a regression follows from a released covariance, not from a model '{}'", kind()));
-  return AnyModel(EIGENVEIL_TRY(Covariance(kept(model())).regress(target, ridge)));
 }
 
 }  // namespace eigenveil

@@ -5,6 +5,8 @@
 #include "eigenveil/base/memory.hpp"
 #include "eigenveil/estimators/pca/spiked.hpp"
 #include "eigenveil/front/cost.hpp"
+#include "eigenveil/front/options.hpp"
+#include "eigenveil/front/published.hpp"
 #include "eigenveil/job/choose.hpp"
 #include "eigenveil/job/gep.hpp"
 
@@ -87,14 +89,8 @@ Result<PublicGuess> guess_of(const Options& options) {
       .spectrum = options.spectrum, .expected_rows = std::move(expected_rows), .signal_share = options.signal_share};
 }
 
-/// What to read and what to run, for each call.
-Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& rows, const Covariance::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& rows, const Regress::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& rows, const Cca::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& rows, const Fda::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& rows, const Sir::Options& options, const Spending& spending);
-Result<Study> study_of(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending);
+/// What the ledger would be charged for a study.
+Result<std::vector<Cost>> costs(const Result<Study>& made, std::optional<Eigen::Index> expected);
 
 /// Passes on what a job tells, and knows how much of it was charged when somebody stops it.
 class Watch final : public Observer {

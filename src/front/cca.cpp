@@ -19,14 +19,23 @@ Cca::Cca(std::shared_ptr<const Model> model)
 
 Result<Cca> Cca::load(const std::string& path) { return front::load<Cca>(path, "cca"); }
 
-Result<Study> front::study_of(const Rows& rows, const Cca::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Cca::Options& options, const Spending& spending) {
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   auto choices = EIGENVEIL_TRY(front::gep_of(options));
   return study(CcaJob{std::move(fit), std::move(choices), options.x_columns.value(), options.y_columns.value()});
 }
 
+}  // namespace
+
 Result<Cca> cca(const Rows& rows, const Cca::Options& options, const Spending& spending) {
-  return front::publish_study<Cca>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Cca>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> cca_cost(const Rows& rows, const Cca::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 }  // namespace eigenveil

@@ -39,7 +39,9 @@ Result<Matrix> Clip::embed_x(const Rows& rows) const { return embed(model(), Pai
 
 Result<Matrix> Clip::embed_y(const Rows& rows) const { return embed(model(), PairSide::kSecond, rows); }
 
-Result<Study> front::study_of(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
   auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
   auto dim = EIGENVEIL_TRY(front::count(options.dim, "dim"));
   auto training = EIGENVEIL_TRY(training_of(options));
@@ -57,8 +59,15 @@ Result<Study> front::study_of(const Rows& X, const Rows& Y, const Clip::Options&
   return study(std::move(job));
 }
 
+}  // namespace
+
 Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending) {
-  return front::publish_study<Clip>(options.observer, [&] { return front::study_of(X, Y, options, spending); });
+  return front::publish_study<Clip>(options.observer, [&] { return study_of(X, Y, options, spending); });
+}
+
+Result<std::vector<Cost>> clip_cost(const Rows& X, const Rows& Y, const Clip::Options& options,
+                                    const Spending& spending, std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(X, Y, options, spending), expected);
 }
 
 }  // namespace eigenveil

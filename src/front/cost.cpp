@@ -18,7 +18,9 @@ Result<Cost> cost_of(const Estimator& estimator, const RowsShape& shape, const P
   return cost;
 }
 
-Result<std::vector<Cost>> costs(const Result<Study>& made, std::optional<Eigen::Index> expected) {
+}  // namespace
+
+Result<std::vector<Cost>> front::costs(const Result<Study>& made, std::optional<Eigen::Index> expected) {
   if (!made) return made.error();
   const FitJob& job = made->job;
   const auto opened = EIGENVEIL_TRY(open_data(job.rows, thread_count(job.run)));
@@ -32,43 +34,6 @@ Result<std::vector<Cost>> costs(const Result<Study>& made, std::optional<Eigen::
     all.push_back(EIGENVEIL_TRY(cost_of(*one, shape, job.privacy)));
   }
   return all;
-}
-
-}  // namespace
-
-Result<std::vector<Cost>> pca_cost(const Rows& rows, const Pca::Options& options, const Spending& spending,
-                                   std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> covariance_cost(const Rows& rows, const Covariance::Options& options,
-                                          const Spending& spending, std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> regress_cost(const Rows& rows, const Regress::Options& options, const Spending& spending,
-                                       std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> cca_cost(const Rows& rows, const Cca::Options& options, const Spending& spending,
-                                   std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> fda_cost(const Rows& rows, const Fda::Options& options, const Spending& spending,
-                                   std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> sir_cost(const Rows& rows, const Sir::Options& options, const Spending& spending,
-                                   std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(rows, options, spending), expected);
-}
-
-Result<std::vector<Cost>> clip_cost(const Rows& X, const Rows& Y, const Clip::Options& options,
-                                    const Spending& spending, std::optional<Eigen::Index> expected) {
-  return costs(front::study_of(X, Y, options, spending), expected);
 }
 
 }  // namespace eigenveil

@@ -13,7 +13,9 @@ Covariance::Covariance(std::shared_ptr<const Model> model)
 
 Result<Covariance> Covariance::load(const std::string& path) { return front::load<Covariance>(path, "covariance"); }
 
-Result<Study> front::study_of(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   auto spiked = EIGENVEIL_TRY(front::spiked_of(options));
   auto guess = EIGENVEIL_TRY(front::guess_of(options));
@@ -24,8 +26,15 @@ Result<Study> front::study_of(const Rows& rows, const Covariance::Options& optio
                              .guess = std::move(guess)});
 }
 
+}  // namespace
+
 Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending) {
-  return front::publish_study<Covariance>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Covariance>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> covariance_cost(const Rows& rows, const Covariance::Options& options,
+                                          const Spending& spending, std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 }  // namespace eigenveil

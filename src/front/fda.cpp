@@ -25,15 +25,24 @@ Result<std::vector<std::string>> Fda::predict(const Rows& rows) const {
   return rows.given() ? predictions(model(), *rows.given()) : predictions(model(), rows.path(), SourceOptions{});
 }
 
-Result<Study> front::study_of(const Rows& rows, const Fda::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Fda::Options& options, const Spending& spending) {
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   auto choices = EIGENVEIL_TRY(front::gep_of(options));
   return study(
       FdaJob{std::move(fit), std::move(choices), options.label.value(), options.classes, options.drop_unlisted});
 }
 
+}  // namespace
+
 Result<Fda> fda(const Rows& rows, const Fda::Options& options, const Spending& spending) {
-  return front::publish_study<Fda>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Fda>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> fda_cost(const Rows& rows, const Fda::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 }  // namespace eigenveil

@@ -8,7 +8,9 @@ namespace eigenveil {
 
 Result<Pca> Pca::load(const std::string& path) { return front::load<Pca>(path, "pca"); }
 
-Result<Study> front::study_of(const Rows& rows, const Pca::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spending& spending) {
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   auto components = EIGENVEIL_TRY(front::count(options.components.value(), "components"));
   auto sparsity = EIGENVEIL_TRY(front::count(options.sparsity, "sparsity"));
@@ -29,8 +31,15 @@ Result<Study> front::study_of(const Rows& rows, const Pca::Options& options, con
   return study(std::move(job));
 }
 
+}  // namespace
+
 Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending) {
-  return front::publish_study<Pca>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Pca>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> pca_cost(const Rows& rows, const Pca::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 }  // namespace eigenveil

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/front/regress.hpp"
 
+#include <fmt/format.h>
+
 #include "call.hpp"
+#include "eigenveil/front/any_model.hpp"
 #include "eigenveil/front/covariance.hpp"
 #include "eigenveil/job/regress.hpp"
 
@@ -41,17 +44,32 @@ Result<Vector> Regress::predict(const Rows& rows) const {
   return Vector(scores.reshaped());
 }
 
-Result<Study> front::study_of(const Rows& rows, const Regress::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Regress::Options& options, const Spending& spending) {
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   return study(RegressJob{std::move(fit), options.target.value(), options.ridge});
 }
 
+}  // namespace
+
 Result<Regress> regress(const Rows& rows, const Regress::Options& options, const Spending& spending) {
-  return front::publish_study<Regress>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Regress>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> regress_cost(const Rows& rows, const Regress::Options& options, const Spending& spending,
+                                       std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 Result<Regress> Covariance::regress(const std::string& target, std::optional<double> ridge) const {
   return Regress(std::make_shared<const Model>(EIGENVEIL_TRY(regress_from(model(), target, ridge))));
+}
+
+Result<AnyModel> AnyModel::regress(const std::string& target, std::optional<double> ridge) const {
+  if (kind() != "covariance")
+    return usage_error(fmt::format("a regression follows from a released covariance, not from a model '{}'", kind()));
+  return AnyModel(EIGENVEIL_TRY(Covariance(std::make_shared<const Model>(model())).regress(target, ridge)));
 }
 
 }  // namespace eigenveil

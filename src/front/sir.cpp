@@ -32,7 +32,9 @@ Sir::Sir(std::shared_ptr<const Model> model)
 
 Result<Sir> Sir::load(const std::string& path) { return front::load<Sir>(path, "sir"); }
 
-Result<Study> front::study_of(const Rows& rows, const Sir::Options& options, const Spending& spending) {
+namespace {
+
+Result<Study> study_of(const Rows& rows, const Sir::Options& options, const Spending& spending) {
   EIGENVEIL_TRY(check_response_range(options.response_range));
   auto fit = EIGENVEIL_TRY(front::fit_job(rows, options, spending));
   auto choices = EIGENVEIL_TRY(front::gep_of(options));
@@ -41,8 +43,15 @@ Result<Study> front::study_of(const Rows& rows, const Sir::Options& options, con
                       Slices{options.cuts, std::move(slices), options.private_slices}, options.response_range});
 }
 
+}  // namespace
+
 Result<Sir> sir(const Rows& rows, const Sir::Options& options, const Spending& spending) {
-  return front::publish_study<Sir>(options.observer, [&] { return front::study_of(rows, options, spending); });
+  return front::publish_study<Sir>(options.observer, [&] { return study_of(rows, options, spending); });
+}
+
+Result<std::vector<Cost>> sir_cost(const Rows& rows, const Sir::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected) {
+  return front::costs(study_of(rows, options, spending), expected);
 }
 
 }  // namespace eigenveil

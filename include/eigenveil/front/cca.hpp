@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -32,5 +33,8 @@ class Cca final : public PublishedDirections {
 };
 
 Result<Cca> cca(const Rows& rows, const Cca::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> cca_cost(const Rows& rows, const Cca::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eigenveil/estimators/clip/choices.hpp"
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -40,5 +41,8 @@ class Clip final : public Published {
 
 /// Row i of X and row i of Y are one pair.
 Result<Clip> clip(const Rows& X, const Rows& Y, const Clip::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> clip_cost(const Rows& X, const Rows& Y, const Clip::Options& options,
+                                    const Spending& spending, std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

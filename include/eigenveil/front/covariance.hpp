@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eigenveil/estimators/pca/choices.hpp"
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -37,5 +38,8 @@ class Covariance final : public PublishedComponents {
 };
 
 Result<Covariance> covariance(const Rows& rows, const Covariance::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> covariance_cost(const Rows& rows, const Covariance::Options& options,
+                                          const Spending& spending, std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -36,5 +37,8 @@ class Fda final : public PublishedDirections {
 };
 
 Result<Fda> fda(const Rows& rows, const Fda::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> fda_cost(const Rows& rows, const Fda::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eigenveil/estimators/pca/choices.hpp"
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -32,5 +33,8 @@ class Pca final : public PublishedComponents {
 };
 
 Result<Pca> pca(const Rows& rows, const Pca::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> pca_cost(const Rows& rows, const Pca::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

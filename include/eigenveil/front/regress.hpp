@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eigenveil/estimators/regress/estimated.hpp"
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -35,5 +36,8 @@ class Regress final : public PublishedDirections {
 };
 
 Result<Regress> regress(const Rows& rows, const Regress::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> regress_cost(const Rows& rows, const Regress::Options& options, const Spending& spending,
+                                       std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil

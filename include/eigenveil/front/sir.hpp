@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "eigenveil/front/cost.hpp"
 #include "eigenveil/front/options.hpp"
 #include "eigenveil/front/published.hpp"
 
@@ -35,5 +36,8 @@ class Sir final : public PublishedDirections {
 };
 
 Result<Sir> sir(const Rows& rows, const Sir::Options& options, const Spending& spending);
+/// What it would be charged.
+Result<std::vector<Cost>> sir_cost(const Rows& rows, const Sir::Options& options, const Spending& spending,
+                                   std::optional<Eigen::Index> expected = {});
 
 }  // namespace eigenveil
