@@ -16,16 +16,18 @@ constexpr double kNothingLearnt = 0.9;  // of an error that is 1 for a direction
 std::vector<Concern> concerns_of(const Estimator& estimator, const RowsShape& shape, const Budget& budget,
                                  const BoundingDiagnostics& diagnostics, std::optional<double> forecast) {
   std::vector<Concern> concerns;
+  const bool people = shape.lattice.weight_bits > 0;
+  const char* one = people ? "person" : "row";
   if (budget.epsilon.value() > kLargeEpsilon)
     concerns.push_back(
-        {fmt::format("epsilon {:g} is above {:g}: it lets somebody multiply their odds about one row by "
+        {fmt::format("epsilon {:g} is above {:g}: it lets somebody multiply their odds about one {} by "
                      "e^{:g}, which is hardly a guarantee",
-                     budget.epsilon.value(), kLargeEpsilon, budget.epsilon.value())});
+                     budget.epsilon.value(), kLargeEpsilon, one, budget.epsilon.value())});
   if (shape.rows && *shape.rows > 0 && budget.delta.value() * static_cast<double>(*shape.rows) > 1)
     concerns.push_back(
-        {fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would "
+        {fmt::format("delta {:g} is above 1 / {}: a release that publishes one {} in full would "
                      "satisfy it; `delta` auto is small enough",
-                     budget.delta.value())});
+                     budget.delta.value(), people ? "people" : "rows", one)});
   const auto hopeless = estimator.hopeless(shape, budget);
   if (forecast && *forecast > kNothingLearnt)
     concerns.push_back(
@@ -35,9 +37,9 @@ std::vector<Concern> concerns_of(const Estimator& estimator, const RowsShape& sh
   else if (hopeless && !forecast)
     concerns.push_back({*hopeless});
   if (diagnostics.zeroed > 0)
-    concerns.push_back({fmt::format("{} of {} rows have a value that is missing or cannot be read, or a class that is "
+    concerns.push_back({fmt::format("{} {}rows have a value that is missing or cannot be read, or a class that is "
                                     "not listed, and would count as zero (not private: do not share this number)",
-                                    diagnostics.zeroed, diagnostics.rows),
+                                    diagnostics.zeroed, people ? "" : fmt::format("of {} ", diagnostics.rows)),
                         true});
   return concerns;
 }

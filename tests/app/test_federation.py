@@ -229,5 +229,45 @@ def pinned(toml, keys):
     return re.sub(r"KEY-OF-(\w+)", lambda found: keys[found[1].lower()], toml)
 
 
+
+class People(FederationTest):
+    """Sites whose rows belong to people: each names its own column."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("north", "south"):
+            lines = (self.folder / f"{name}.csv").read_text().splitlines()
+            lines = [lines[0] + f",who_{name}", *(f"{line},{i // 4}" for i, line in enumerate(lines[1:]))]
+            self.write(f"{name}.csv", "\n".join(lines) + "\n")
+
+    def config(self, name, **given):
+        path = super().config(name, **given)
+        text = (self.folder / f"{name}.toml").read_text().replace('dataset = "rows"', f'dataset = "{self.dataset}"')
+        return self.write(f"{name}.toml", f'person = "who_{name}"\n' + text)
+
+    def test_a_study_protects_people(self):
+        self.dataset = "people"
+        for name in ("north", "south"):
+            self.run_program("ledger", "create", "people", "--epsilon", self.budget, "--delta", 1e-6, "--person", f"who_{name}", "--ledger", f"{name}.db")
+        for aggregation in ("local", "secure"):
+            running = [self.site(name) for name in ("north", "south")]
+            coordinator = self.coordinator([*PCA, "--people", "--aggregation", aggregation], "--journal", f"study-{aggregation}",
+                                           sites=("north", "south"))
+            self.assert_finished(coordinator, *running)
+            self.assert_close(0.97, sites=2)
+            manifest = self.manifest()
+            self.assertEqual(manifest["people"], 1000)
+            self.assertIn("one person's rows at one site", manifest["guarantee"])
+
+    def test_a_budget_of_rows_does_not_pay_for_people(self):
+        self.dataset = "rows"
+        running = [self.site(name) for name in ("north", "south")]
+        coordinator = self.coordinator([*PCA, "--people"], "--patience", 5, sites=("north", "south"))
+        self.assertNotEqual(coordinator.wait(), 0)
+        self.assert_uncharged("north", "south")
+        for site in running:
+            site.kill()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -2,12 +2,18 @@
 """--person: what is protected is a person, with all their rows."""
 import json
 import re
+import shutil
+import subprocess
 import unittest
 import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, PROGRAM, SANITIZED, USAGE, AppTest
+
+MPIRUN = ["-q", "--allow-run-as-root", "--oversubscribe", "-n", 3, PROGRAM]
+WITHOUT_MPI = shutil.which("mpirun") is None or "built without MPI" in subprocess.run(
+    [PROGRAM, "pca", "x", "--components", "1", *BUDGET_FLAGS, "--engine", "mpi"], capture_output=True, text=True).stderr
 
 SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 CLASSED = SCHEMA + '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
@@ -190,6 +196,45 @@ class People(AppTest):
         rows[5, 2] = .5
         np.save(self.path("d.npy"), rows)
         self.assertIn("no integer below 2^53", self.run_program(*args, expect=BAD_INPUT).stderr)
+
+    @unittest.skipIf(WITHOUT_MPI, "no MPI here")
+    @unittest.skipIf(SANITIZED, "MPI itself leaks")
+    def test_ranks_that_share_people_release_what_one_process_does(self):
+        self.table(1500, order=lambda n: np.random.default_rng(2).permutation(n))
+        for fit, options in (("gram", []), ("private mean and bound", []), ("adaptive", ["--adjacency", "add-remove-one"]),
+                             ("covariance", ["--person-weight", "rows:3"]), ("regress", [])):
+            with self.subTest(fit=fit):
+                one, told = self.fit(fit, "--person", "who", *options)
+                args = [FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", "numbers.toml", *BUDGET_FLAGS, "--insecure-seed", 5,
+                        "--no-ledger", "--out", "n.npz", "--person", "who", "--engine", "mpi", *options]
+                self.run_program(*MPIRUN, *args, program="mpirun")
+                self.assert_same_arrays(one, np.load(self.path("n.npz")))
+        # A rank that fails keeps no other waiting.
+        self.table(300, ids=lambda p: "" if p == 200 else p)
+        done = self.run_program(*MPIRUN, "pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person",
+                                "who", "--engine", "mpi", program="mpirun", expect=BAD_INPUT)
+        self.assertIn("the person's id is missing", done.stderr)
+
+    def test_pairs_of_people(self):
+        x = self.random.normal(size=(600, 6))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :5] + .3 * self.random.normal(size=(600, 5)))
+        self.write("each.txt", "".join(f"{i}\n" for i in range(600)))
+        self.write("patient.txt", "".join(f"{i // 3}\n" for i in range(600)))
+        self.write("short.txt", "1\n2\n")
+        for method in ("cross", "whitened", "batch", "pair"):
+            training = ["--sample-rate", .1, "--steps", 5, "--clip", 1] if method in ("batch", "pair") else []
+            fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--method", method, "--dim", 2, "--epsilon", 3, "--delta", 1e-5,
+                   "--insecure-seed", 1, "--no-ledger", *training]
+            for out, options in (("m.npz", []), ("e.npz", ["--person", "each.txt"]), ("p.npz", ["--person", "patient.txt"])):
+                self.run_program(*fit, *options, "--out", out)
+            without, each, people = (np.load(self.path(out)) for out in ("m.npz", "e.npz", "p.npz"))
+            self.assert_same_arrays(without, each)
+            self.assertNotEqual(each["image_weights"].tobytes(), people["image_weights"].tobytes())
+            manifest = json.loads(bytes(people["manifest.json"]))
+            self.assertEqual(manifest["person"]["column"], "patient")
+            self.assertEqual(manifest.get("people"), None if training else 200)
+        self.run_program(*fit, "--person", "short.txt", expect=BAD_INPUT)
 
     def test_one_person_with_all_rows(self):
         lines = ["1,1,1,1,x,same" for _ in range(30000)]
