@@ -59,10 +59,10 @@ int run(const RegressFlags& flags, const CLI::App& app) {
 // From a released covariance nothing is read and nothing is spent.
 void add_from(CLI::App& app, RegressFlags& flags) {
   auto* from = app.add_option("--from", flags.from,
-                              "Covariance that was released with --center private, instead of DATA: any target, free");
+                              "Covariance that was released with a private mean, instead of DATA: any target, free");
   for (const char* option : {"DATA", "--epsilon", "--delta"}) app.get_option(option)->required(false);
-  const std::set<std::string> kTogether = {"--help", "--from",   "--target", "--ridge",
-                                           "--out",  "--report", "--json",   "--quiet"};
+  const std::set<std::string> kTogether = {"--help",   "--from", "--target", "--ridge", "--out",
+                                           "--report", "--json", "--quiet",  "--yes"};
   for (CLI::Option* option : app.get_options())
     if (!kTogether.contains(option->get_name())) option->excludes(from);
 }

@@ -64,7 +64,8 @@ double round_share(std::size_t round, std::size_t rounds) {
   return std::pow(kGrowth, static_cast<double>(round)) / total;
 }
 
-// Fine within a factor of 16 of the last round's threshold, coarse elsewhere. It ends with what no row exceeds.
+// Fine within a factor of 16 of the last round's threshold, coarse elsewhere. It begins where the coarse one does and
+// ends with what no row exceeds.
 std::vector<double> grid_around(double theta, double radius, const std::vector<double>& coarse, double ratio) {
   constexpr double kAround = 16;
   const double fine = std::cbrt(ratio);
@@ -72,7 +73,8 @@ std::vector<double> grid_around(double theta, double radius, const std::vector<d
   std::vector<double> grid;
   for (std::size_t i = 0; i < coarse.size(); i += 3)
     if (coarse[i] < theta / kAround) grid.push_back(coarse[i]);
-  for (double g = theta / kAround; g <= theta * kAround && g < top; g *= fine) grid.push_back(g);
+  for (double g = std::max(theta / kAround, coarse.front()); g <= theta * kAround && g < top; g *= fine)
+    grid.push_back(g);
   for (std::size_t i = 0; i < coarse.size(); i += 3)
     if (coarse[i] > theta * kAround) grid.push_back(coarse[i]);
   if (grid.empty() || grid.back() < top) grid.push_back(top);
