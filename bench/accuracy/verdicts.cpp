@@ -4,6 +4,8 @@
 // matrix, then noise), so that thousands of them take minutes.
 #include "eigenveil/verdict/verdict.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Eigenvalues>
 #include <cmath>
 #include <random>
