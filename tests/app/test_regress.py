@@ -209,7 +209,7 @@ class Regress(AppTest):
         for curve in ("error_by_rows", "error_by_epsilon"):
             self.assertGreater(method[curve][0][1], method[curve][-1][1], "more rows or epsilon, less error")
         self.assertEqual(self.run_json(*question)["methods"][0]["error"], method["error"], "made-up rows, fixed noise")
-        # Rows of that kind, fitted: the mean error of eight fits is within a third of the forecast.
+        # Rows of that kind, fitted: the mean error of eight fits is within 40% of the forecast.
         random = np.random.default_rng(5)
         x = random.normal(size=(20000, 4))
         y = np.sqrt(0.6 / 4) * x.sum(axis=1) + np.sqrt(0.4) * random.normal(size=20000)
