@@ -44,6 +44,15 @@ class Verdicts(AppTest):
         clear = np.cos(np.radians(model["angle"][:2, None])) * np.abs(model["components"][:2]) > 1.96 * model["components_deviation"][:2]
         self.assertTrue(clear[0, 0] and clear[1, 1])
 
+    def test_a_filter_makes_no_component_of_even_directions(self):
+        for seed in range(3):
+            args = [*self.spiked(), "--components", 3, "--epsilon", 2, "--delta", 1e-6]
+            said, _ = self.fit(*args, "--method", "power", seed=seed)
+            self.assertEqual(said["verdicts"]["standing"][0], "holds", seed)
+            self.assertEqual(said["verdicts"]["standing"][2], "noise", seed)
+            said, _ = self.fit(*args, "--method", "adaptive-power", seed=seed)
+            self.assertNotIn("verdicts", said)
+
     def test_the_terminal_shows_the_sentence_and_a_table(self):
         done = self.run_program(*self.spiked(), "--components", 3, "--epsilon", 2, "--delta", 1e-6, "--insecure-seed", 2,
                                 "--no-ledger")

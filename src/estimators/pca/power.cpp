@@ -104,8 +104,6 @@ Found found_in(const Matrix& Q, const Matrix& product) {
 
 /// What the iteration met, to run it again on the model that it released:
 ///   Sigma = b I + T diag(excess) T^T, from n rows, about a mean whose error is r
-/// Behind a filter Sigma is that of the filtered products: rows are elliptical, so that its directions are those of the
-/// rows, and its eigenvalues lie below theirs.
 struct PowerRun {
   PcaOptions options;
   PowerOptions power;
@@ -113,16 +111,13 @@ struct PowerRun {
   std::vector<double> noise = {};  // of each round's product, per row
   Matrix first = {};               // G Q_0
   Found found = {};
-  std::vector<std::size_t> widths = {};  // of the blocks of an iteration that remembers; none: it does not
-  // What the filter of a round leaves of the eigenvalues, in units of what that of the last one leaves.
-  std::vector<double> kept = std::vector<double>(power.rounds, 1.0);
 
   /// Q_0^T G Q_0 has the level of all directions, less what the components account for.
   double level() const {
     const Matrix Q = start(static_cast<std::size_t>(first.rows()), static_cast<std::size_t>(first.cols()));
     const Matrix seen = (found.directions.transpose() * Q).cwiseAbs2();  // components x columns of Q
     const double left = static_cast<double>(Q.cols()) - seen.sum();
-    const double trace = (Q.transpose() * first).trace() / kept[0];
+    const double trace = (Q.transpose() * first).trace();
     return std::max(0.0, (trace - seen.rowwise().sum().dot(found.values)) / std::max(left, 0.05));
   }
 
@@ -167,23 +162,11 @@ struct PowerRun {
     const auto among_others = others(d, b / std::sqrt(n), stream);
     const double tau = prepared.mean_deviation;
     const Vector r = tau * stream.normals(d, 1);
-    const auto answer = [&](const Matrix& Q, std::size_t round) -> Matrix {
-      const Matrix TQ = T.transpose() * Q;
-      return kept[round] * ((b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
-                            among_others(Q)) +
-             noise[round] * stream.normals(d, Q.cols());
-    };
-    if (!widths.empty()) {
-      RememberedProducts memory(start(static_cast<std::size_t>(d), widths[0]), widths, options.components);
-      for (std::size_t round = 0; round < noise.size(); ++round) {
-        const Matrix A = memory.directions() * memory.scale();
-        memory.learn(A, answer(A, round), noise[round]);
-      }
-      return {memory.values(), memory.vectors()};
-    }
     Matrix Q = start(static_cast<std::size_t>(d), options.components), product;
     for (std::size_t round = 0; round < noise.size(); ++round) {
-      product = answer(Q, round);
+      const Matrix TQ = T.transpose() * Q;
+      product = (b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
+                among_others(Q) + noise[round] * stream.normals(d, Q.cols());
       Q = next(product, round, options, power);
     }
     return found_in(Q, product);
@@ -219,10 +202,7 @@ Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, con
   const auto above = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * n);
   const auto widths = block_widths(options.components, shape.columns, power.rounds);
   RememberedProducts memory(start(shape.columns, widths[0]), widths, options.components);
-  PowerRun run{.options = options, .power = power, .prepared = prepared, .widths = widths};
-  if (!drop)
-    for (std::size_t t = 0; t < power.rounds; ++t)
-      run.kept[t] = kept_by_filter(widths[t]) / kept_by_filter(widths.back());
+  std::vector<double> sigmas;
   const double tau2 = prepared.mean_deviation * prepared.mean_deviation;
   double theta = 0;  // in units of U diag(w)
   for (std::size_t round = 0; round < power.rounds; ++round) {
@@ -235,21 +215,18 @@ Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, con
     const auto answer =
         EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query, above));
     theta = query.grid[*answer.chosen] * scale;
-    run.noise.push_back(answer.product.deviation() / n * scale);
+    sigmas.push_back(answer.product.deviation() / n * scale);
     const Matrix A = X.scaled() * (scale * std::ldexp(1.0, -Directions::kBits));
     // Y = (G / n - tau^2 I) A: the error r of the mean adds r r^T to G / n, tau^2 I on average.
     const Matrix Y = answer.product.value() * (scale / n) - tau2 * A;
-    if (round == 0) run.first = Y;
-    memory.learn(A, Y, run.noise.back());
+    memory.learn(A, Y, sigmas.back());
   }
-  run.found = {memory.values().cwiseMax(0.0), memory.vectors()};
-  fix_signs(run.found.directions);
+  Matrix components = memory.vectors();
+  fix_signs(components);
   const double error = std::pow(prepared.mean_deviation * (std::sqrt(static_cast<double>(shape.columns)) + 1.2), 2);
-  const double edge = std::max(run.level() + error,
-                               ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, run.noise));
-  PcaResult result{run.found.directions, run.found.values, prepared.mean, n, edge, prepared.mean_deviation};
-  result.judge = [run = std::move(run)] { return run.judge(); };
-  return result;
+  const double edge = std::max(memory.level() + error,
+                               ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, sigmas));
+  return PcaResult{components, memory.values().cwiseMax(0.0), prepared.mean, n, edge, prepared.mean_deviation};
 }
 
 }  // namespace
@@ -308,7 +285,9 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const double error = std::pow(prepared.mean_deviation * (std::sqrt(d) + 1.2), 2);
   const double edge = run.level() + std::max(noise, error);
   PcaResult result{run.found.directions, run.found.values, prepared.mean, prepared.rows, edge, prepared.mean_deviation};
-  result.judge = [run = std::move(run)] { return run.judge(); };
+  // A filter takes more from some directions than from others, which a rerun on one model of them all does not show: it
+  // found components in even directions.
+  if (power.filter == RowFilter::kOff) result.judge = [run = std::move(run)] { return run.judge(); };
   return result;
 }
 
