@@ -53,7 +53,8 @@ struct NoisyMean {
 
 Result<NoisyMean> ask_mean(Oracle& oracle, const char* label, double rows) {
   const auto sums = EIGENVEIL_TRY(oracle.ask(label, ClassSums{1}));
-  return NoisyMean{sums.value().col(0) / rows, sums.deviation() / rows};
+  const double n = std::max(1.0, rows);  // no rows have no mean, and are answered like others
+  return NoisyMean{sums.value().col(0) / n, sums.deviation() / n};
 }
 
 // R2 = R + t1 (sqrt(d) + 1): what a row of length R about the mean is about m1, whose error is about t1 sqrt(d) long;

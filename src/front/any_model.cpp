@@ -26,7 +26,7 @@ class Anything final : public Published {
 };
 
 AnyModel any(Model model) {
-  const bool per_row = kind_of(model.manifest).name != "gep";
+  const bool per_row = kind_of(model.manifest).of_rows;
   return AnyModel(Anything(kept(std::move(model)), per_row));
 }
 

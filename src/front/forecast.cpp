@@ -93,14 +93,24 @@ Result<ForecastRequest> clip_request(const ForecastOptions& options, const Budge
   return clip_forecast({rows, x, y, dim, options.correlation}, trial, budget);
 }
 
+Result<ForecastRequest> pca_request(const ForecastOptions& options, const Budget& budget) {
+  return pca_forecast(EIGENVEIL_TRY(spectrum_model(options, false)), budget);
+}
+
+Result<ForecastRequest> covariance_request(const ForecastOptions& options, const Budget& budget) {
+  const auto model = EIGENVEIL_TRY(spectrum_model(options, true));
+  const auto rank = EIGENVEIL_TRY(front::count(options.rank, "rank"));
+  return covariance_forecast(model, rank, budget);
+}
+
+using MakeRequest = Result<ForecastRequest> (*)(const ForecastOptions&, const Budget&);
+constexpr std::pair<std::string_view, MakeRequest> kRequests[] = {
+    {"pca", pca_request}, {"covariance", covariance_request}, {"clip", clip_request}};
+
 Result<ForecastRequest> request_of(const ForecastOptions& options, const Budget& budget) {
   const std::string& task = options.task.value();
-  if (task == "pca" || task == "covariance") {
-    const auto model = EIGENVEIL_TRY(spectrum_model(options, task == "covariance"));
-    const auto rank = EIGENVEIL_TRY(front::count(options.rank, "rank"));
-    return task == "pca" ? pca_forecast(model, budget) : covariance_forecast(model, rank, budget);
-  }
-  if (task == "clip") return clip_request(options, budget);
+  for (const auto& [known, make] : kRequests)
+    if (task == known) return make(options, budget);
   for (const GepTask one : {GepTask::kCca, GepTask::kFda, GepTask::kSir})
     if (task == name(one)) {
       const auto model = EIGENVEIL_TRY(gep_model(options, one));

@@ -67,9 +67,7 @@ Result<Regress> Covariance::regress(const std::string& target, std::optional<dou
 }
 
 Result<AnyModel> AnyModel::regress(const std::string& target, std::optional<double> ridge) const {
-  if (kind() != "covariance")
-    return usage_error(fmt::format("a regression follows from a released covariance, not from a model '{}'", kind()));
-  return AnyModel(EIGENVEIL_TRY(Covariance(std::make_shared<const Model>(model())).regress(target, ridge)));
+  return AnyModel(Regress(std::make_shared<const Model>(EIGENVEIL_TRY(regress_from(model(), target, ridge)))));
 }
 
 }  // namespace eigenveil

@@ -10,6 +10,7 @@
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/estimators/regress/regress.hpp"
 #include "eigenveil/job/manifest.hpp"
+#include "eigenveil/release/kinds.hpp"
 
 namespace eigenveil {
 namespace {
@@ -76,9 +77,12 @@ std::optional<double> number_in(const nlohmann::json& object, const char* key) {
 Result<ReleasedMoments> moments_of(const Model& covariance) {
   const auto refused = [](const char* why) { return usage_error(fmt::format("`from`: {}", why)); };
   const auto& manifest = covariance.manifest;
-  // Of this kind, so that its arrays are there and fit each other: a model of a kind that nobody knows may hold
-  // anything.
-  const bool proper = validate(covariance, "`from`").ok() && manifest["model"] == "covariance";
+  // Of a kind that has this array, so that it fits the others: a model of a kind that nobody knows may hold anything.
+  const auto& arrays = kind_of(manifest).arrays;
+  const bool proper =
+      validate(covariance, "`from`").ok() && std::any_of(arrays.begin(), arrays.end(), [](const ModelArray& array) {
+        return array.name == std::string_view("second_moments");
+      });
   const Matrix* S = covariance.array("second_moments");
   if (!proper || S == nullptr || !manifest.contains("second_moments"))
     return refused(

@@ -174,6 +174,7 @@ ModelKind gep_kind() {
       {{"eigenvalues_estimate", K}, {"eigenvalues_low", K}, {"eigenvalues_high", K}, {"vectors_deviation", d, K}},
       {{"vectors", "v"}});
   kind.name = "gep";
+  kind.of_rows = false;
   kind.title = "Generalized eigenvectors";
   kind.one = "1 generalized eigenvector";
   kind.many = "{} generalized eigenvectors";

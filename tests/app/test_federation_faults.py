@@ -88,17 +88,17 @@ class Faults(FederationTest):
                 self.setUp()
                 others = [self.site(name) for name in ("south", "west")]
                 coordinator = self.coordinator(POWER, *flags)
-                self.restarted("north", 6)
+                self.restarted("north", 8)
                 self.assert_finished(coordinator, *others)
                 self.assert_charged_once(*self.names)
-                self.assertEqual(len(self.answers("north")), 6)
+                self.assertEqual(len(self.answers("north")), 8)
                 self.assert_close(0.9)
 
     def test_the_coordinator_killed_and_restarted_after_every_total(self):
         sites = [self.site(name) for name in self.names]
         kept = []
         path = self.folder / "study" / "totals.bin"
-        for total in range(1, 7):
+        for total in range(1, 9):
             coordinator = self.coordinator(POWER, *SECURE)
             while len(records(path)) < total and coordinator.popen.poll() is None:
                 time.sleep(0.002)
@@ -113,7 +113,7 @@ class Faults(FederationTest):
         for site in sites:  # each hears of the end from the last coordinator, or waits for one in vain
             site.kill()
         self.assertEqual(records(path)[:len(kept)], kept)
-        self.assertEqual(len(records(path)), 6)
+        self.assertEqual(len(records(path)), 8)
 
     def test_latency_drops_and_cuts(self):
         with FaultProxy("127.0.0.1", self.port) as proxy:

@@ -41,6 +41,8 @@ inline const std::vector<Example>& proposal_examples() {
       {"proposal-response", R"(
          version: 2 estimator: "regress" rows { columns { name: "x" bounded: true lower: 0 upper: 1 }
                 columns { name: "y" bounded: true lower: -1 upper: 1 } response { column: "y" weight: 0.75 constant: 1.5 } })"},
+      {"proposal-mean",
+       R"(version: 2 rows { columns { name: "x" bounded: true lower: 0 upper: 1 } center: CENTER_MEAN })"},
       {"proposal-free", R"(version: 2 rows { columns { name: "x" } columns { name: "y" } row_bound: 1 })"}};
   return examples;
 }

@@ -83,6 +83,7 @@ struct ModelKind {
   std::string_view meaning = {};        ///< what they say about the data, a sentence
   std::string_view number = "#";        ///< what goes before their numbers
   std::string_view item = "direction";  ///< what one of K is called
+  bool of_rows = true;                  ///< it came from rows, not from matrices that somebody gave
   bool shares = false;                  ///< they are eigenvalues: a report gives their shares of the sum
   bool bars = false;                    ///< a terminal draws them
   std::vector<Estimates> estimates = {};
