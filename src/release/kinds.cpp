@@ -35,8 +35,7 @@ ModelKind of_covariance() {
   return {.arrays = with_verdict(with_map({{"components", K, d},
                                            {"eigenvalues", K},
                                            {"noise_variance", Extent::kOne, Extent::kNone, true},
-                                           {"covariance", d, d, true},
-                                           {"second_moments", d, d, true}}),
+                                           {"covariance", d, d, true}}),
                                  {{"eigenvalues_estimate", K},
                                   {"eigenvalues_low", K},
                                   {"eigenvalues_high", K},
@@ -83,6 +82,7 @@ ModelKind pca_kind() {
 ModelKind covariance_kind() {
   ModelKind kind = of_covariance();
   kind.name = "covariance";
+  kind.arrays.push_back({"second_moments", d, d, true});
   kind.title = "Covariance matrix";
   kind.one = kind.many = "the covariance";
   return kind;

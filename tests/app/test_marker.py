@@ -151,7 +151,7 @@ class Marker(AppTest):
     def test_the_commands_that_settle_it_are_printed_and_work(self):
         self.write("my data.csv", "a;b\n1;2\n2;1\n3;3\n")
         fit = ["pca", "my data.csv", "--range", "0:5", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--delimiter", "semicolon"]
-        done = self.run_program(*fit, expect=USAGE)
+        done = self.run_program(*fit, expect=USAGE, yes=False)
         commands = re.findall(r"(?:names|data): +(.*)", done.stderr)
         self.assertEqual(len(commands), 2, done.stderr)
         for command, answer, code in ((commands[0], "yes", OK), (commands[1], "no", BAD_INPUT)):

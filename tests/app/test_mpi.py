@@ -194,7 +194,7 @@ class Mpi(AppTest):
     def test_a_killed_rank_ends_the_job(self):
         np.save(self.path("large.npy"), np.random.default_rng(1).normal(size=(400_000, 40)).astype("f4"))
         args = ["pca", "large.npy", "--row-bound", 10, "--components", 2, *BUDGET_FLAGS, "--method", "adaptive-power",
-                "--rounds", 60, "--no-ledger"]
+                "--rounds", 60, "--no-ledger", "--yes"]
         job = subprocess.Popen([*MPIRUN, "-n", "2", PROGRAM, *map(str, args), "--engine", "mpi"], cwd=self.folder,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for line in job.stderr:  # rows are being asked for

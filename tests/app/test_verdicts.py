@@ -49,7 +49,7 @@ class Verdicts(AppTest):
             args = [*self.spiked(), "--components", 3, "--epsilon", 2, "--delta", 1e-6]
             said, _ = self.fit(*args, "--method", "power", seed=seed)
             self.assertEqual(said["verdicts"]["standing"][0], "holds", seed)
-            self.assertEqual(said["verdicts"]["standing"][2], "noise", seed)
+            self.assertIn(said["verdicts"]["standing"][2], ("noise", "weak"), seed)
             said, _ = self.fit(*args, "--method", "adaptive-power", seed=seed)
             self.assertNotIn("verdicts", said)
 
