@@ -20,8 +20,10 @@ namespace {
 constexpr double kSearchShare = 0.1;
 // Of the method that remembers: an error of some hundred rows in half of them does not count.
 constexpr double kRememberedSearchShare = 0.05;
-// Its shares of mu^2 grow: early rounds only have to find the subspace, and nothing that they found is lost.
+// Its shares of mu^2 grow: early rounds only have to find the subspace, and nothing that they found is lost. Of many
+// rounds none is left without.
 constexpr double kGrowth = 1.3;
+constexpr double kMostGrowth = 32;
 
 // A public start: the same for every data set of that shape.
 Matrix start(std::size_t d, std::size_t k) {
@@ -59,9 +61,10 @@ bool remembers(const PcaOptions& options, const PowerOptions& power) {
 
 // A round's share of the mu^2 of all rounds.
 double round_share(std::size_t round, std::size_t rounds) {
+  const double growth = std::min(kGrowth, std::pow(kMostGrowth, 1 / static_cast<double>(rounds)));
   double total = 0;
-  for (std::size_t t = 0; t < rounds; ++t) total += std::pow(kGrowth, static_cast<double>(t));
-  return std::pow(kGrowth, static_cast<double>(round)) / total;
+  for (std::size_t t = 0; t < rounds; ++t) total += std::pow(growth, static_cast<double>(t));
+  return std::pow(growth, static_cast<double>(round)) / total;
 }
 
 // Fine within a factor of 16 of the last round's threshold, coarse elsewhere. It begins where the coarse one does and
