@@ -25,6 +25,7 @@ target_link_libraries(eigenveil_wire PUBLIC gRPC::grpc++ protobuf::libprotobuf)
 
 file(GLOB EIGENVEIL_ENGINE_SOURCES CONFIGURE_DEPENDS src/wire/*.cpp src/mpi/*.cpp src/federation/*.cpp)
 add_library(eigenveil_engines STATIC ${EIGENVEIL_ENGINE_SOURCES})
+set_target_properties(eigenveil_engines PROPERTIES POSITION_INDEPENDENT_CODE ON)  # as the precompiled header that it shares
 target_link_libraries(eigenveil_engines
   PUBLIC eigenveil eigenveil_wire
   PRIVATE eigenveil_warnings ${EIGENVEIL_PRIVATE_LIBRARIES} MPI::MPI_CXX OpenSSL::SSL OpenSSL::Crypto)

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -49,6 +47,7 @@ struct ClipFitFlags {
   std::string start = "random";
   std::string delta;
   std::string missing = "error";
+  PersonFlags person;
   PrivacyFlags privacy;
   RunFlags run;
   OutputFlags output;
@@ -93,8 +92,7 @@ Result<ClipJob> clip_job(const ClipFitFlags& flags) {
               .pairs = flags.pairs.files,
               .encoders = std::move(encoders)};
   job.fit.rows.missing = missing_policy(flags.missing);
-  if (const std::string& ids = flags.pairs.files.person; !ids.empty())
-    job.fit.rows.person = PersonOptions{std::filesystem::path(ids).stem().string()};
+  if (const auto person = EIGENVEIL_TRY(flags.person.options())) name_people(job, *person);
   for (const ClipMethod method :
        {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kPrompt, ClipMethod::kBatch, ClipMethod::kPair})
     if (flags.method == name(method)) job.method = method;
@@ -145,10 +143,11 @@ Command clip_fit_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("fit", "Fit heads on private pairs");
   auto flags = std::make_shared<ClipFitFlags>();
   flags->pairs.add_to(*app);
-  app->add_option("--person", flags->pairs.files.person,
-                  "Text file that says whose a pair is, an id per line: what is protected is then a person, with all "
-                  "their pairs. The ledger knows them by the file's name without its ending")
-      ->group("Pairs");
+  flags->person.add_to(*app);
+  app->get_option("--person")
+      ->description(
+          "Text file that says whose a pair is, an id per line: what is protected is then a person, with all their "
+          "pairs. The ledger knows them by the file's name without its ending");
   app->add_option("--x-fields", flags->pairs.files.x_fields, "CSV: numbers in each line of --x")->group("Pairs");
   app->add_option("--y-fields", flags->pairs.files.y_fields, "CSV: numbers in each line of --y")->group("Pairs");
   add_missing_option(*app, flags->missing, "Pairs");
@@ -269,6 +268,9 @@ Command clip_eval_command(CLI::App& clip) {
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
   app->add_option("--threads", flags->run.threads, "Threads; 0: all cores");
+  app->footer(
+      "\nExample:\n  eigenveil clip eval model.npz --images test-images.idx --labels test-labels.idx --class-names "
+      "names.txt");
   return {app, [flags] { return run_clip_eval(*flags); }};
 }
 
@@ -313,6 +315,7 @@ Command clip_embed_command(CLI::App& clip) {
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
   app->add_option("--threads", flags->run.threads, "Threads; 0: all cores");
+  app->footer("\nExample:\n  eigenveil clip embed model.npz --images test-images.idx --out embeddings.npy");
   return {app, [flags] { return run_clip_embed(*flags); }};
 }
 

@@ -13,25 +13,38 @@ namespace {
 struct ClipTrainFlags {
   ClipTrainJob job{.privacy = {*Epsilon::of(1), *Delta::of(0.5)}, .out = "trained.pt"};
   std::string optimizer = "adam";
+  PersonFlags person;
   PrivacyFlags privacy{.adjacency = "add-remove-one"};
   RunFlags run;
+  std::optional<std::size_t> expected_rows;
   bool json = false;
   bool quiet = false;
 };
 
 int run_clip_train(const ClipTrainFlags& flags) {
   ClipTrainJob job = flags.job;
-  const auto privacy = flags.privacy.options();
+  const auto privacy = flags.privacy.options(flags.expected_rows);
   if (!privacy) return fail(privacy.error());
   if (privacy->auto_delta)
-    return fail(usage_error("--delta auto tells the number of rows, which add-remove-one hides: give a number"));
+    return fail(usage_error(
+        "--delta auto tells the number of pairs, which add-remove-one hides: give a number, or --expected-rows N"));
   const auto run = flags.run.options();
   if (!run) return fail(run.error());
   job.privacy = *privacy;
   job.run = *run;
+  const auto person = flags.person.options();
+  if (!person) return fail(person.error());
+  job.person = *person;
   job.optimizer = flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
+  Bearings bearings = Bearings::of(job.privacy);
+  if (!job.checkpoint.empty())
+    bearings.again = fmt::format(
+        "The run is charged once, and stays charged: the same command with --resume goes on from its last checkpoint "
+        "in "
+        "{}, or from the beginning if there is none yet.",
+        job.checkpoint);
   const auto manifest = [&] {
-    Terminal terminal(flags.quiet);
+    Terminal terminal(flags.quiet, bearings);
     return eigenveil::run_clip_train(job, terminal);
   }();
   if (!manifest) return fail(manifest.error());
@@ -71,11 +84,13 @@ Command clip_train_command(CLI::App& clip) {
   app->add_option("--data", job.data, "Private pairs: an NPZ file of arrays with the same number of rows")
       ->required()
       ->group("Pairs");
-  app->add_option(
-         "--person", job.person,
-         "Array of integers among them that says whose a pair is: what is protected is then a person, with all "
-         "their pairs; a batch has people, each with one of their pairs")
-      ->group("Pairs");
+  flags->person.add_to(*app);
+  app->get_option("--person")
+      ->description(
+          "Array of integers among them that says whose a pair is: what is protected is then a person, with all their "
+          "pairs; a batch has people, each with one of their pairs");
+  // Every integer is an id, and of a person a step takes one pair.
+  for (const char* other : {"--missing-person", "--max-rows-per-person"}) app->remove_option(app->get_option(other));
   app->add_option("--sample-rate", job.sample_rate, "Probability of a pair (or person) to be in the batch of a step")
       ->required()
       ->group("Training");
@@ -96,6 +111,9 @@ Command clip_train_command(CLI::App& clip) {
       ->group("Training");
   flags->privacy.add_to(*app);
   app->remove_option(app->get_option("--calibration"));
+  app->add_option("--expected-rows", flags->expected_rows, "With --delta auto: a public guess of the number of pairs")
+      ->check(from_one())
+      ->group("Privacy");
   flags->run.add_to(*app);
   app->add_option("--out", job.out, "Trained module to write")->capture_default_str()->group("Output");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there")->group("Output");

@@ -101,7 +101,10 @@ std::string man(const CLI::App& program) {
                           roff(option->get_description()));
     if (!one->get_footer().empty()) page += ".PP\n.nf\n" + roff(one->get_footer()) + "\n.fi\n";
   }
-  return page + ".SH EXIT STATUS\n0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.\n";
+  return page +
+         ".SH EXIT STATUS\n0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error, 128 + N stopped by "
+         "signal N "
+         "(130: Ctrl-C).\n";
 }
 
 }  // namespace

@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
+#include <set>
+
 #include "flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
@@ -94,7 +98,23 @@ std::vector<Command> coordinate_commands(CLI::App& program) {
       "coordinator.key\n"
       "Columns and bounds are named here (--schema, or --columns and --range) and checked by each site against its "
       "own.\nThe tutorial is docs/federation.md.");
-  return fit_commands(*app, true);
+  auto commands = fit_commands(*app, true);
+  const std::set<std::string> common = {"--epsilon", "--delta", "--sites", "--peers", "--journal"};
+  for (const Command& command : commands) {
+    std::string needed;
+    for (const CLI::Option* option : command.app->get_options()) {
+      std::string value = option->get_name().substr(2);
+      std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::toupper(c); });
+      if (option->get_required() && !common.contains(option->get_name()))
+        needed += option->get_name() + " " + value + " ";
+    }
+    command.app->footer(
+        fmt::format("\nExample:\n  eigenveil coordinate {} --schema schema.toml {}--epsilon 1 --delta 1e-6 --sites "
+                    "north,south --peers peers.toml --journal study --authority ca.crt --certificate coordinator.crt "
+                    "--key coordinator.key",
+                    command.app->get_name(), needed));
+  }
+  return commands;
 }
 #else
 void FederationFlags::add_to(CLI::App&) {}

@@ -10,6 +10,7 @@ namespace {
 struct CovarianceFlags {
   std::string method = "gram";
   bool dense = false;
+  std::string scale = "range";
   RowFlags rows;
   PrivacyFlags privacy;
   SpikedFlags spiked;
@@ -19,10 +20,11 @@ struct CovarianceFlags {
 };
 
 Result<Study> study_from(const CovarianceFlags& flags) {
-  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output));
+  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output, flags.guess.expected_rows));
   auto chosen_spiked = EIGENVEIL_TRY(flags.spiked.options());
   CovarianceJob job{
       .fit = std::move(fit), .spiked = std::move(chosen_spiked), .dense = flags.dense, .guess = flags.guess.options()};
+  if (flags.scale == "correlation") job.scale = Scale::kCorrelation;
   if (flags.method == "auto")
     job.method.reset();
   else
@@ -47,6 +49,7 @@ Command covariance_command(CLI::App& program) {
       ->check(CLI::IsMember({"auto", "gram", "spiked"}))
       ->capture_default_str()
       ->group("Method");
+  add_scale(*app, flags->scale);
   app->add_flag("--dense", flags->dense, "spiked: write the d x d matrix too")->group("Method");
   flags->spiked.add_to(*app);
   flags->guess.add_to(*app);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "options.hpp"
+#include "overwriting.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -16,6 +17,10 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   if (!std::filesystem::exists(images))
     return fail(
         bad_input(fmt::format("{} is missing; install it with: apt-get install dataset-fashion-mnist", images)));
+  const std::string model = folder + "/model.npz", report = folder + "/report.html";
+  if (!output.force)
+    if (const Status fresh = check_new({{"the demonstration's", model}, {"the demonstration's", report}}); !fresh)
+      return fail(fresh.error());
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) return fail(usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message())));
@@ -23,8 +28,8 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   PcaJob job{.fit = {.rows = {},
                      .privacy = {.epsilon = *Epsilon::of(1), .delta = *Delta::of(1e-6)},
                      .run = {},
-                     .out = folder + "/model.npz",
-                     .report = folder + "/report.html",
+                     .out = model,
+                     .report = report,
                      .report_options = {ReportOptions::ImageShape{28, 28}}},
              .components = 10};
   job.fit.rows.data = images;
@@ -59,6 +64,8 @@ std::vector<Command> demo_commands(CLI::App& program) {
   app->add_option("--folder", flags->folder, "Where to write model, report and ledger")->capture_default_str();
   app->add_flag("--json", flags->output.json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->output.quiet, "No progress on stderr");
+  app->add_flag("--force", flags->output.force, kForceHelp);
+  app->footer("\nExample:\n  eigenveil demo --folder tour");
   // Whoever names a demonstration means that one; alone, `demo` is the first.
   return {demo_federation_command(*app),
           demo_clip_command(*app),

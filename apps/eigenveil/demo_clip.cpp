@@ -6,6 +6,7 @@
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "options.hpp"
+#include "overwriting.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -21,6 +22,7 @@ struct ClipDemoFlags {
   std::vector<double> epsilons = {0.25, 0.5, 1, 3, 10};
   bool json = false;
   bool quiet = false;
+  bool force = false;
 };
 
 Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const PairFiles& pairs) {
@@ -58,17 +60,20 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   PairFiles test = train;
   test.images = flags.data + "/t10k-images-idx3-ubyte.gz";
   test.labels = flags.data + "/t10k-labels-idx1-ubyte.gz";
-  if (const auto written = write_file(train.class_names, kFashionNames); !written) return fail(written.error());
   const auto jobs = demo_clip_jobs(flags, train);
   if (!jobs) return fail(jobs.error());
+  std::vector<FileUse> models;
+  for (const ClipJob& job : *jobs) models.push_back({"the demonstration's", *job.fit.out});
+  if (const Status fresh = flags.force ? Status() : check_new(models); !fresh) return fail(fresh.error());
+  if (const auto written = write_file(train.class_names, kFashionNames); !written) return fail(written.error());
   if (!flags.quiet)
     complain(
-        "Private zero-shot classifiers of Fashion-MNIST from prompted class names, delta = 1/120000. One by "
+        "Private zero-shot classifiers of Fashion-MNIST from prompted class names, delta = rows^-1.1. One by "
         "hand:\n  eigenveil clip fit --images {} \\\n      --labels {} --class-names {} --epsilon 1 --delta auto\n\n",
         train.images, train.labels, train.class_names);
   nlohmann::json results = nlohmann::json::array();
   const Status done = [&] {
-    Terminal terminal(flags.quiet);
+    Terminal terminal(flags.quiet, Bearings::of(jobs->front().fit.privacy));
     return release_series(*jobs, terminal, [&](const ClipJob& job, const Release& outcome) -> Status {
       const auto metrics = EIGENVEIL_TRY(evaluate_clip(outcome.model, {}, test, false, job.fit.run, terminal));
       results.push_back(
@@ -99,6 +104,8 @@ Command demo_clip_command(CLI::App& demo) {
   app->add_option("--epsilons", flags->epsilons, "Budgets to show")->delimiter(',')->capture_default_str();
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
+  app->add_flag("--force", flags->force, kForceHelp);
+  app->footer("\nExample:\n  eigenveil demo clip --epsilons 1,3");
   return {app, [flags] { return run_clip_demo(*flags); }};
 }
 

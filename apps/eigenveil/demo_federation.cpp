@@ -6,6 +6,7 @@
 
 #ifdef EIGENVEIL_ENGINES
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ class SiteProcess {
   SiteProcess(const std::string& config, const std::string& log) {
     pid_ = ::fork();
     if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whoever stops the demonstration stops its sites
     const int out = ::open(log.c_str(), O_CREAT | O_TRUNC | O_WRONLY, 0644);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(out, STDERR_FILENO);
@@ -110,12 +112,15 @@ Result<federation::Pins> keys_of_sites(const std::string& folder) {
   return pins;
 }
 
-Status prepare(const std::string& folder) {
+Status prepare(const std::string& folder, bool force) {
   namespace fs = std::filesystem;
   std::error_code failure;
   const std::string marker = folder + "/.eigenveil-demo";
   if (fs::exists(folder) && !fs::is_empty(folder, failure) && !fs::exists(marker))
     return usage_error(fmt::format("{} has something else in it: give --folder a new one", folder));
+  if (fs::exists(marker) && !force)
+    return usage_error(
+        fmt::format("{} has an earlier demonstration in it: give --folder a new one, or say --force", folder));
   fs::remove_all(folder, failure);
   fs::create_directories(folder, failure);
   if (failure) return usage_error(fmt::format("cannot make the folder {}: {}", folder, failure.message()));
@@ -211,7 +216,7 @@ Result<Matrix> covariance_of(const std::string& images) {
   for (RawBatch batch;;) {
     EIGENVEIL_TRY(source->next(batch, 4096));
     if (batch.rows == 0) break;
-    const Eigen::Map<const RowMajorMatrix> rows(batch.values.data(), static_cast<Eigen::Index>(batch.rows), kPixels);
+    const Eigen::Map<const RowMajorMatrix> rows(batch.values.data(), batch.rows, kPixels);
     sum += rows.colwise().sum().transpose();
     gram.noalias() += rows.transpose() * rows;
     n += static_cast<double>(batch.rows);
@@ -234,7 +239,7 @@ void show_sites(const std::string& folder) {
   }
 }
 
-int run_demo(const std::string& folder, bool quiet) {
+int run_demo(const std::string& folder, bool quiet, bool force) {
   const std::string images = fmt::format("{}/train-images-idx3-ubyte.gz", kFolder);
   if (!std::filesystem::exists(images))
     return fail(
@@ -244,7 +249,7 @@ int run_demo(const std::string& folder, bool quiet) {
         "Four sites hold the images of Fashion-MNIST by class, so that no two have the same clothes. A "
         "coordinator, who "
         "sees no image, runs private PCA over mutual TLS at epsilon 1, delta 1e-6.\n\n");
-  if (const auto ready = prepare(folder); !ready) return fail(ready.error());
+  if (const auto ready = prepare(folder, force); !ready) return fail(ready.error());
   const auto covariance = covariance_of(images);
   if (!covariance) return fail(covariance.error());
   struct Line {
@@ -284,11 +289,17 @@ int run_demo(const std::string& folder, bool quiet) {
 
 Command demo_federation_command(CLI::App& demo) {
   auto* app = demo.add_subcommand("federation", "Private PCA of images that four sites hold, compared with one place");
-  auto flags = std::make_shared<std::pair<std::string, bool>>("eigenveil-demo-federation", false);
-  app->add_option("--folder", flags->first, "Where everything goes; an earlier demonstration there is replaced")
-      ->capture_default_str();
-  app->add_flag("--quiet", flags->second, "No progress on stderr");
-  return {app, [flags] { return run_demo(flags->first, flags->second); }};
+  struct Flags {
+    std::string folder = "eigenveil-demo-federation";
+    bool quiet = false;
+    bool force = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  app->add_option("--folder", flags->folder, "Where everything goes")->capture_default_str();
+  app->add_flag("--quiet", flags->quiet, "No progress on stderr");
+  app->add_flag("--force", flags->force, "Replace an earlier demonstration in the folder");
+  app->footer("\nExample:\n  eigenveil demo federation --folder four-sites");
+  return {app, [flags] { return run_demo(flags->folder, flags->quiet, flags->force); }};
 }
 #else
 Command demo_federation_command(CLI::App& demo) {

@@ -38,14 +38,20 @@ Example:
 
 constexpr const char* kInitHelp = R"(
 Keep ca.key with someone whom all sites trust, not with the coordinator. Give ca.crt to everyone: with it they recognise
-each other.)";
+each other.
+Example:
+  eigenveil federation init study --name "heart study")";
 
 constexpr const char* kRequestHelp = R"(
-Writes NAME.key (for its owner only) and NAME.csr. The key stays on this machine; the request holds no secret.)";
+Writes NAME.key (for its owner only) and NAME.csr. The key stays on this machine; the request holds no secret.
+Example:
+  eigenveil federation request hospital-a --role site --out hospital-a.csr)";
 
 constexpr const char* kSignHelp = R"(
 Signs for the role that you name, and refuses a request for the other one: a site that asks to be the coordinator is not
-signed by mistake. Of the request only name, host names and key are taken over. A name is signed once.)";
+signed by mistake. Of the request only name, host names and key are taken over. A name is signed once.
+Example:
+  eigenveil federation sign study hospital-a.csr)";
 
 struct CertificateFlags {
   std::string folder;
@@ -172,6 +178,7 @@ std::vector<Command> federation_commands(CLI::App& program) {
 
   auto* fourth = app->add_subcommand("show", "Print whose certificate it is, and the hash of its key");
   fourth->add_option("CERTIFICATE", flags->file, "A .crt file")->required();
+  fourth->footer("\nExample:\n  eigenveil federation show study/hospital-a.crt");
 
   return {{first, [flags] { return init(*flags); }},
           {second, [flags] { return request(*flags); }},

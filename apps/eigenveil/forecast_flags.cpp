@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/data/column_map.hpp"
 #include "flags.hpp"
 #include "terminal.hpp"
 
@@ -49,20 +50,53 @@ void show_table(const ForecastReport& report, double target) {
 }  // namespace
 
 void ForecastFlags::add_budget_to(CLI::App& app, const char* adjacencies) {
-  app.add_option("--epsilon", epsilon, "Privacy loss")->required();
-  app.add_option("--delta", delta, "Probability that epsilon does not hold, or auto: rows^-1.1")->required();
+  app.add_option("--epsilon", epsilon, "Privacy loss")->capture_default_str();
+  app.add_option("--delta", delta, "Probability that epsilon does not hold, or auto: rows^-1.1")->capture_default_str();
   app.add_option("--adjacency", adjacency, adjacencies)->capture_default_str();
 }
 
 void ForecastFlags::add_output_to(CLI::App& app) {
   app.add_option("--rows-per-person", rows_per_person, "With --people: how many rows a person has, about")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1.0, 1e9));
   app.add_option("--target-error", target, "Tell the rows, or the epsilon, that bring the error below this")
       ->capture_default_str();
   app.add_option("--plot", plot, "Draw the error against rows and epsilon, as SVG");
   app.add_flag("--json", json, "Print one JSON object on stdout and nothing else there");
   app.add_flag("--quiet", quiet, "No progress");
   run.add_to(app);
+}
+
+void ForecastFlags::add_schema_to(CLI::App& app) {
+  app.add_option("--schema", schema, "Instead of --columns: TOML file of the columns, whose features are counted");
+}
+
+namespace {
+
+Result<Schema> schema_without(const std::string& path, const std::string& without) {
+  Schema schema = EIGENVEIL_TRY(read_schema(path));
+  if (without.empty()) return schema;
+  const auto named = [&](const ColumnSpec& spec) { return spec.name == without; };
+  if (std::erase_if(schema.columns, named) == 0)
+    return usage_error(fmt::format("--schema {}: has no column '{}'", path, without));
+  return schema;
+}
+
+}  // namespace
+
+Result<std::size_t> ForecastFlags::features(std::size_t given, const std::string& without) const {
+  if (schema.empty() && given == 0) return usage_error("--columns N or --schema FILE says how many columns there are");
+  if (!schema.empty() && given > 0) return usage_error("--columns and --schema are two ways to say the same: use one");
+  if (schema.empty()) return given;
+  const Schema listed = EIGENVEIL_TRY(schema_without(schema, without));
+  return EIGENVEIL_TRY(ColumnMap::from_schema(listed, Centering::kRange)).features();
+}
+
+Result<std::size_t> categories_of(const std::string& path, const std::string& column) {
+  const Schema schema = EIGENVEIL_TRY(read_schema(path));
+  for (const ColumnSpec& spec : schema.columns)
+    if (const auto* listed = std::get_if<CategoricalColumn>(&spec.kind); spec.name == column && listed != nullptr)
+      return listed->values.size();
+  return usage_error(fmt::format("--schema {}: has no categorical column '{}'", path, column));
 }
 
 Result<Budget> ForecastFlags::budget(std::size_t rows) const {
@@ -74,10 +108,15 @@ Result<Budget> ForecastFlags::budget(std::size_t rows) const {
   return Budget{loss, failure, neighbours};
 }
 
-std::string opening_words(const ForecastRequest& request, double row_bound) {
+std::string rows_in_words(std::size_t rows, const ForecastFlags& flags) {
+  if (!flags.rows_per_person) return fmt::format("{} rows", with_commas(rows));
+  return fmt::format("{} people with about {:g} rows each", with_commas(rows), *flags.rows_per_person);
+}
+
+std::string opening_words(const ForecastRequest& request, double row_bound, const ForecastFlags& flags) {
   const PublicModel& model = *request.model;
-  return fmt::format("Forecast for {} rows, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.",
-                     with_commas(model.rows()), with_commas(model.columns()), request.budget.epsilon.value(),
+  return fmt::format("Forecast for {}, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.",
+                     rows_in_words(model.rows(), flags), with_commas(model.columns()), request.budget.epsilon.value(),
                      request.budget.delta.value(), row_bound);
 }
 
@@ -87,12 +126,14 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
   if (!run) return fail(run.error());
   if (!flags.plot.empty())
     if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
-  if (flags.rows_per_person)
-    request->notes.push_back(
-        fmt::format("These are people, and what is forecast is people with one row each. With {:g} rows each, counted "
-                    "alike, the noise is the same, and what chance does to the rows themselves lies between this and "
-                    "{:g} times as many people: the less, the less the rows of one person are alike.",
-                    *flags.rows_per_person, *flags.rows_per_person));
+  if (flags.rows_per_person) {
+    request->rows_each = *flags.rows_per_person;
+    request->notes.push_back(fmt::format(
+        "Errors are those of people whose rows are all alike. Noise is the same however many rows a person "
+        "has, counted alike; what chance does to rows lies between that of so many people and of {:g} times "
+        "as many, the less the rows of one person are alike. \"Rows\" below are people.",
+        *flags.rows_per_person));
+  }
   request->target_error = flags.target;
   request->curves = !flags.plot.empty();
   request->threads = thread_count(*run);
@@ -111,7 +152,7 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
     say_json(object);
     return 0;
   }
-  tell("{}\n\n", opening);
+  tell("{}\n\n{}\n\n", opening, with_flags(report->outcome.sentence));
   show_table(*report, flags.target);
   if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   return 0;

@@ -49,6 +49,9 @@ Command generate_command(CLI::App& program) {
   app->add_option("--out", options.out, "File to write: .npy")->required();
   app->add_option("--truth", options.truth, "True components and eigenvalues: .npz");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
+  app->footer(
+      "\nExample:\n  eigenveil generate spiked --rows 10000 --columns 50 --components 3 --out rows.npy --truth "
+      "truth.npz");
   return {app, [flags] { return run(flags->options, flags->population, flags->quiet); }};
 }
 

@@ -12,6 +12,7 @@ struct MatricesFlags {
   double sensitivity_a = 0;
   double sensitivity_b = 0;
   std::size_t rows = 0;
+  std::string person;
   GepFlags gep;
   PrivacyFlags privacy;
   OutputFlags output;
@@ -23,9 +24,13 @@ Result<Release> released(const MatricesFlags& flags) {
   auto choices = EIGENVEIL_TRY(flags.gep.choices());
   const MatricesJob job{std::move(fit),      std::move(choices),  flags.matrix_a, flags.matrix_b,
                         flags.sensitivity_a, flags.sensitivity_b, flags.rows};
-  Terminal terminal(flags.output.quiet);
+  const std::optional<PersonOptions> person =
+      flags.person.empty() ? std::nullopt : std::optional(PersonOptions{.column = flags.person, .stated = true});
+  Terminal terminal(flags.output.quiet, Bearings::of(job.fit.privacy));
   MatricesJob asked = job;
   asked.fit.confirm = confirm_by(flags.output);
+  asked.fit.existing = flags.output.existing();
+  asked.fit.rows.person = person;
   return release(asked, terminal);
 }
 
@@ -45,7 +50,13 @@ Command gep_command(CLI::App& program) {
                   "How far replacing one row can move A as it is given, in Frobenius norm")
       ->required();
   app->add_option("--sensitivity-b", flags->sensitivity_b, "The same of B")->required();
-  app->add_option("--rows", flags->rows, "Public number of rows behind the matrices, for the record")->required();
+  app->add_option("--rows,--people", flags->rows,
+                  "Public number of rows behind the matrices, or people, for the record")
+      ->required();
+  app->add_option(
+      "--person", flags->person,
+      "Column that said whose a row was: the sensitivities are then those of replacing one person, with all "
+      "their rows, and what is protected is a person");
   flags->gep.add_to(*app);
   flags->privacy.add_to(*app);
   flags->output.add_to(*app);

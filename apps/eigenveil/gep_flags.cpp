@@ -44,7 +44,7 @@ std::vector<std::string> split_text(const std::string& text, char separator) {
 }
 
 void GepFlags::add_to(CLI::App& app) {
-  app.add_option("--components", components, "How many directions to release")->required()->check(CLI::PositiveNumber);
+  app.add_option("--components", components, "How many directions to release")->required()->check(from_one());
   app.add_option("--noise", noise,
                  "once: release the sums and solve exactly; each-step: products only, for many columns; auto")
       ->check(CLI::IsMember({"once", "each-step", "auto"}))

@@ -60,6 +60,41 @@ std::string entry(const std::string& name, const std::string& text, std::size_t 
   return out + "\n";
 }
 
+/// Prose is wrapped; a command, which is indented, goes on in the next line as a shell has it.
+std::string wrapped_line(const std::string& line) {
+  const std::size_t width = terminal_width();
+  const bool command = line.starts_with("  ") && line.find('#') == std::string::npos;
+  const std::string next = command ? " \\\n      " : "\n";
+  if (line.starts_with("  ") && !command) return line;
+  std::string out;
+  std::size_t at = 0;
+  std::size_t begin = line.find_first_not_of(' ');
+  if (begin == std::string::npos) return line;
+  out = line.substr(0, begin);
+  at = begin;
+  for (bool first = true; begin < line.size(); first = false) {
+    // An option stays with its value.
+    std::size_t end = line.find(' ', begin);
+    if (command && line.compare(begin, 2, "--") == 0 && end != std::string::npos && line.compare(end + 1, 2, "--") != 0)
+      end = line.find(' ', end + 1);
+    const std::string word = line.substr(begin, end == std::string::npos ? end : end - begin);
+    const std::size_t room = command ? 2 : 0;  // for the backslash
+    if (!first && at + 1 + word.size() + room > width) {
+      out += next;
+      at = command ? 6 : 0;
+    } else if (!first) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += word.size();
+    if (end == std::string::npos) break;
+    begin = line.find_first_not_of(' ', end);
+    if (begin == std::string::npos) break;
+  }
+  return out;
+}
+
 class WrappedHelp final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool positional) const override {
@@ -67,6 +102,13 @@ class WrappedHelp final : public CLI::Formatter {
   }
   std::string make_subcommand(const CLI::App* command) const override {
     return entry(command->get_name(), command->get_description(), kCommands);
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    std::istringstream lines(app->get_footer());
+    std::string out;
+    for (std::string line; std::getline(lines, line);) out += wrapped_line(line) + "\n";
+    return out.empty() || out.front() == '\n' ? out : "\n" + out;
   }
 
  private:

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "eigenveil/base/figures.hpp"
+#include "eigenveil/data/sha256.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -15,12 +17,17 @@ struct LedgerFlags {
   std::string path;
   std::string name;
   double epsilon = 0;
-  double delta = 0;
+  std::string delta;
+  std::optional<std::size_t> rows;
   std::string adjacency = "replace-one";
   std::string person;
   bool allow_model_based = false;
   std::vector<std::string> data;
   double spent = 0;
+  std::string out;                  // of an export
+  std::string backup;               // file
+  std::vector<std::string> models;  // to verify
+  CLI::App* app = nullptr;          // of the backup
   bool json = false;
 };
 
@@ -67,6 +74,8 @@ nlohmann::json to_json(const DatasetStatus& status) {
                                       {"created", record.created},
                                       {"purpose", record.purpose},
                                       {"state", name(record.state)},
+                                      {"mark", record.mark},
+                                      {"model_sha256", record.model},
                                       {"events", events_to_json(record.plan.events)}});
   return object;
 }
@@ -75,27 +84,35 @@ std::string unit_in_words(const std::string& person) {
   return person.empty() ? "one row" : fmt::format("one person, with all their rows (column '{}')", person);
 }
 
+// "2 - 1 leaves 1.658": said with the numbers at hand, where they do not add up.
+std::string why_more_remains(const DatasetStatus& status) {
+  const double whole = status.budget.limit ? status.budget.limit->epsilon.value() : 0;
+  const double left = status.remaining_epsilon, rest = whole - status.spent_epsilon;
+  if (!(status.spent_epsilon > 0) || !(left > 0) || fmt::format("{:.4g}", left) == fmt::format("{:.4g}", rest))
+    return "";
+  return fmt::format(
+      "{:g} - {:.4g} leaves {:.4g} and not {:.4g}, because the noise of several releases is accounted for together, "
+      "and "
+      "together they give away less than the sum of what each would alone.",
+      whole, status.spent_epsilon, left, std::max(0.0, rest));
+}
+
 void show_words(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;
   tell("{}\n", budget.name);
   if (budget.limit)
-    tell("  budget     epsilon {:g} at delta {:g}, {}\n", budget.limit->epsilon.value(), budget.limit->delta.value(),
-         name(budget.adjacency));
+    tell("  budget     epsilon {:g} at delta {}, {}\n", budget.limit->epsilon.value(),
+         plain(budget.limit->delta.value()), name(budget.adjacency));
   else
     tell("  budget     none: spending is recorded, not limited; {}\n", name(budget.adjacency));
   tell("  protects   {}\n", unit_in_words(budget.person));
   if (budget.allow_model_based) tell("  allows     guarantees that hold only if the rows are drawn from a model\n");
-  tell("  spent      epsilon {:.4g} at delta {:g}\n", status.spent_epsilon, status.spent_delta);
+  tell("  spent      epsilon {:.4g} at delta {}\n", status.spent_epsilon, plain(status.spent_delta));
   tell("  remaining  {}\n", status.remaining);
-  if (budget.limit && status.spent_epsilon > 0)
-    tell(
-        "             (Epsilons do not add up like money: noise of several releases is composed, which costs less "
-        "than\n"
-        "             the sum. So what was spent and what remains may come to more than the budget.)\n");
+  if (const std::string why = why_more_remains(status); !why.empty()) tell("             {}\n", why);
   if (status.frozen)
-    tell(
-        "  FROZEN     this ledger is an older copy: say what was spent since, with accept-restore NAME --spent "
-        "EPSILON\n");
+    tell("  {}     this ledger is an older copy: say what was spent since, with accept-restore NAME --spent EPSILON\n",
+         painted("FROZEN", Colour::kRed));
 }
 
 // How a work stands, and how it ends.
@@ -110,7 +127,9 @@ std::string work_in_words(const WorkRecord& work) {
 int create(const LedgerFlags& flags) {
   const auto epsilon = Epsilon::of(flags.epsilon);
   if (!epsilon) return fail(epsilon.error());
-  const auto delta = Delta::of(flags.delta);
+  if (flags.delta == "auto" && !flags.rows)
+    return fail(usage_error("--delta auto needs --rows N, how many rows (or people) there are: delta is then N^-1.1"));
+  const auto delta = flags.delta == "auto" ? Result<Delta>(delta_for(*flags.rows)) : delta_from_text(flags.delta);
   if (!delta) return fail(delta.error());
   const auto adjacency = adjacency_from_name(flags.adjacency);
   if (!adjacency) return fail(adjacency.error());
@@ -124,12 +143,12 @@ int create(const LedgerFlags& flags) {
   if (flags.json)
     say_json({{"name", flags.name},
               {"epsilon", flags.epsilon},
-              {"delta", flags.delta},
+              {"delta", delta->value()},
               {"adjacency", flags.adjacency},
               {"unit", flags.person.empty() ? "row" : "person"}});
   else
-    tell("Data set '{}' may spend epsilon {:g} at delta {:g} in all, {}. It protects {}.\n", flags.name, flags.epsilon,
-         flags.delta, flags.adjacency, unit_in_words(flags.person));
+    tell("Data set '{}' may spend epsilon {:g} at delta {} in all, {}. It protects {}.\n", flags.name, flags.epsilon,
+         plain(delta->value()), flags.adjacency, unit_in_words(flags.person));
   return 0;
 }
 
@@ -168,6 +187,7 @@ int show(const LedgerFlags& flags) {
   for (const ReservationRecord& record : status->reservations) {
     tell("  #{} {} {:9} {}\n", record.id, record.created, name(record.state), record.purpose);
     for (const PrivacyEvent& event : record.plan.events) tell("       {}: {}\n", event.label, to_text(event));
+    if (!record.model.empty()) tell("       model file: SHA-256 {}\n", record.model);
   }
   for (const WorkRecord& work : status->works) tell("  {}: {}\n", work.key, work_in_words(work));
   return 0;
@@ -177,7 +197,9 @@ int accept_restore(const LedgerFlags& flags) {
   std::optional<Epsilon> spent;
   if (flags.spent != 0) {
     const auto epsilon = Epsilon::of(flags.spent);
-    if (!epsilon) return fail(epsilon.error());
+    if (!epsilon)
+      return fail(
+          usage_error(fmt::format("--spent must be 0 or lie between 0.000001 and 1000, but is {}", flags.spent)));
     spent = *epsilon;
   }
   auto ledger = open(flags);
@@ -190,17 +212,113 @@ int accept_restore(const LedgerFlags& flags) {
   return 0;
 }
 
-int verify_rows(const LedgerFlags& flags) {
+// What a ledger knows of a model's file.
+struct Verified {
+  bool fine;
+  std::string words;
+};
+
+// What a mark says about the ledger, before what it says about the entry.
+std::string ledger_in(const std::string& mark) { return mark.substr(0, mark.find('-')); }
+
+// Of a file that no entry was recorded with. `own`: the mark of any entry of this ledger, if it has one.
+Verified verified(const nlohmann::json& named, const std::string& own, const std::optional<Ledger::Entry>& entry) {
+  const std::string number = fmt::format("entry {}", named["entry"].get<std::int64_t>());
+  const std::string mark = named.value("mark", "");
+  if (mark.empty() && entry)
+    return {true, fmt::format("names {}, which is here; too old a model to tell more", number)};
+  if (!entry || entry->record.mark != mark) {
+    const bool known = !own.empty() && !mark.empty(), same = known && ledger_in(own) == ledger_in(mark);
+    return {false,
+            fmt::format("its {} is not in this ledger: {}", number,
+                        same    ? "this is an OLDER copy of the one that was charged, and lacks what was charged since"
+                        : known ? "another ledger was charged"
+                                : "this is an OLDER copy of the one that was charged, or another ledger")};
+  }
+  const std::string whose = fmt::format("{} of '{}'", number, entry->dataset);
+  if (entry->record.model.empty())
+    return {true, fmt::format("belongs to {}, whose run ended before the ledger took note of the file", whose)};
+  return {false, fmt::format("is NOT the file that was written for {}: it was changed, or made from that", whose)};
+}
+
+Result<Verified> verify_model(Ledger& ledger, const std::string& path) {
+  const auto sha256 = EIGENVEIL_TRY(sha256_of_files({path}));
+  const auto statuses = EIGENVEIL_TRY(ledger.list());
+  for (const DatasetStatus& status : statuses)
+    for (const ReservationRecord& record : status.reservations)
+      if (record.model == sha256)
+        return Verified{
+            true, fmt::format("is the file that was written for entry {} of '{}'", record.id, status.budget.name)};
+  const auto model = EIGENVEIL_TRY(read_model(path));
+  const auto named = model.manifest.find("ledger");
+  if (named == model.manifest.end() || !named->contains("entry"))
+    return Verified{false, "names no entry of a ledger: none was charged, its noise was seeded, or sites were"};
+  std::string own;
+  for (const DatasetStatus& status : statuses)
+    for (const ReservationRecord& record : status.reservations) own = record.mark;
+  const auto entry = EIGENVEIL_TRY(ledger.find_entry((*named)["entry"].get<std::int64_t>()));
+  return verified(*named, own, entry);
+}
+
+int verify(const LedgerFlags& flags) {
   auto ledger = open(flags);
   if (!ledger) return fail(ledger.error());
   const auto rows = ledger->verify();
   if (!rows) return fail(rows.error());
   const auto generation = ledger->generation();
   if (!generation) return fail(generation.error());
+  nlohmann::json told = {{"rows", *rows}, {"generation", *generation}, {"models", nlohmann::json::array()}};
+  if (!flags.json) tell("All {} rows match their checksums; generation {}.\n", *rows, *generation);
+  bool fine = true;
+  for (const std::string& path : flags.models) {
+    const auto found = verify_model(*ledger, path);
+    if (!found) return fail(found.error());
+    told["models"].push_back({{"model", path}, {"verified", found->fine}, {"words", found->words}});
+    if (!flags.json) tell("{}: {}.\n", path, found->words);
+    fine = fine && found->fine;
+  }
+  if (flags.json) say_json(told);
+  return fine ? 0 : static_cast<int>(ErrorCode::kBadInput);
+}
+
+int back_up(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const bool force = flags.app->count("--force") > 0;
+  if (const Status done = ledger->backup(flags.backup, force ? Existing::kReplace : Existing::kRefuse); !done)
+    return fail(done.error());
+  const auto generation = ledger->generation();
+  if (!generation) return fail(generation.error());
   if (flags.json)
-    say_json({{"rows", *rows}, {"generation", *generation}});
+    say_json({{"backup", flags.backup}, {"key", flags.backup + ".key"}, {"generation", *generation}});
   else
-    tell("All {} rows match their checksums; generation {}.\n", *rows, *generation);
+    tell(
+        "Wrote {0} and {0}.key (a secret: keep both where the ledger's owner alone can read). To go back to it, copy "
+        "both "
+        "to the ledger's place; what was charged meanwhile is then asked for (accept-restore).\n",
+        flags.backup);
+  return 0;
+}
+
+int export_all(const LedgerFlags& flags) {
+  auto ledger = open(flags);
+  if (!ledger) return fail(ledger.error());
+  const auto generation = ledger->generation();
+  if (!generation) return fail(generation.error());
+  const auto statuses = ledger->list();
+  if (!statuses) return fail(statuses.error());
+  nlohmann::json object = {{"generation", *generation}, {"datasets", nlohmann::json::array()}};
+  for (const DatasetStatus& status : *statuses) object["datasets"].push_back(to_json(status));
+  if (flags.out.empty()) {
+    say_json(object);
+    return 0;
+  }
+  const std::string text = object.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  if (const Status written = write_file(flags.out, text); !written) return fail(written.error());
+  if (flags.json)
+    say_json({{"export", flags.out}, {"datasets", statuses->size()}});
+  else
+    tell("Wrote {} data set{} to {}.\n", statuses->size(), statuses->size() == 1 ? "" : "s", flags.out);
   return 0;
 }
 
@@ -237,10 +355,16 @@ std::vector<Command> ledger_commands(CLI::App& program) {
       add("release-unused", "Give back reservations whose run never asked anything", release_unused, true),
       add("accept-restore", "After an older copy of the ledger came back: say what was spent since", accept_restore,
           true),
-      add("verify", "Check every row against its checksum", verify_rows, false)};
+      add("verify", "Check every row against its checksum, and models against what was charged for them", verify,
+          false),
+      add("backup", "Copy the ledger and its key as they are at one moment", back_up, false),
+      add("export", "All data sets and entries as JSON", export_all, false)};
   CLI::App* made = commands[0].app;
   made->add_option("--epsilon", flags->epsilon, "Privacy loss that all releases together may reach")->required();
-  made->add_option("--delta", flags->delta, "Probability that epsilon does not hold")->required();
+  made->add_option("--delta", flags->delta,
+                   "Probability that epsilon does not hold; below 1 / number of rows. auto: --rows^-1.1")
+      ->required();
+  made->add_option("--rows", flags->rows, "With --delta auto: how many rows (or people) there are")->check(from_one());
   made->add_option("--adjacency", flags->adjacency, "replace-one or add-remove-one")->capture_default_str();
   made->add_option("--person", flags->person,
                    "Column that says whose a row is: the budget protects a person, with all their rows, and pays for "
@@ -253,6 +377,22 @@ std::vector<Command> ledger_commands(CLI::App& program) {
   commands[4]
       .app->add_option("--spent", flags->spent, "Epsilon, at the data set's delta, of all releases since; 0 for none")
       ->required();
+  commands[5].app->add_option("MODEL", flags->models, "Models: is each the file that was written for its entry?");
+  commands[6]
+      .app->add_option("BACKUP", flags->backup, "File to write; its key goes beside it, as BACKUP.key")
+      ->required();
+  flags->app = commands[6].app;
+  commands[7].app->add_option("--out", flags->out, "File to write; default: standard output");
+  const char* const examples[] = {"create patients --epsilon 2 --delta 1e-6 --data patients.csv",
+                                  "list",
+                                  "show patients",
+                                  "release-unused patients",
+                                  "accept-restore patients --spent 0.5",
+                                  "verify model.npz",
+                                  "backup ledger-copy.db",
+                                  "export --out ledger.json"};
+  for (std::size_t i = 0; i < commands.size(); ++i)
+    commands[i].app->footer(fmt::format("\nExample:\n  eigenveil ledger {}", examples[i]));
   return commands;
 }
 

@@ -29,20 +29,42 @@ Examples:
   eigenveil transform model.npz patients.csv --out scores.csv
   mpirun -q -n 8 eigenveil pca parts/ --range 0:1 --components 5 --epsilon 1 --delta 1e-6 --engine mpi
 
-Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error.
+Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error; 128 + N stopped by signal N
+(130: Ctrl-C).
 'eigenveil COMMAND --help' tells more about a command.)";
 
 Command help_command(CLI::App& program) {
   auto* app = program.add_subcommand("help", "Print this help, or that of a command");
   auto words = std::make_shared<std::vector<std::string>>();
   app->add_option("COMMAND", *words, "Its name, such as pca or ledger create");
+  app->footer("\nExample:\n  eigenveil help ledger create");
   return {app, [&program, words] {
             const CLI::App* command = command_named(program, *words);
             if (command == nullptr)
               return fail(usage_error("there is no such command" + did_you_mean(program, *words)));
-            say_lines(command->help(command == &program ? "" : full_name(*command->get_parent())));
+            // App::help would tell of the command that was chosen: this one.
+            say_lines(program.get_formatter()->make_help(command, full_name(*command), CLI::AppFormatMode::Normal));
             return 0;
           }};
+}
+
+/// A variable of a script that was not set: without a data set nothing is limited, and without a person a row is one.
+Error is_empty(const std::string& option) {
+  return usage_error(fmt::format("{} is empty: say what it is, or leave it out altogether", option));
+}
+
+/// "--ledger=": the parser would take the next word for its value, whatever it is.
+Status check_words(const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) return is_empty(word.substr(0, word.size() - 1));
+  return {};
+}
+
+Status check_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) return is_empty(option->get_name());
+  return {};
 }
 
 int run(int argc, char** argv) {
@@ -62,6 +84,7 @@ int run(int argc, char** argv) {
   for (Command& command : gep_plan_commands(program)) commands.push_back(std::move(command));
   for (Command& command : fit_plan_commands(program)) commands.push_back(std::move(command));
   commands.push_back(clip_plan_command(program));
+  commands.push_back(bare_plan_command(program));  // behind those below it
   for (Command& command : ledger_commands(program)) commands.push_back(std::move(command));
   for (Command& command : federation_commands(program)) commands.push_back(std::move(command));
   for (Command& command : site_commands(program)) commands.push_back(std::move(command));
@@ -73,19 +96,23 @@ int run(int argc, char** argv) {
   commands.push_back(completions_command(program));
   commands.push_back(help_command(program));
 
+  for (const Command& command : commands) add_force(*command.app);
   remember_flags(program);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) {
     say_lines(kWelcome);
     return 0;
   }
+  if (const Status stated = check_words(words); !stated) return fail(stated.error());
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream complaint;
     if (program.exit(error, out, complaint) != 0) {
-      const int code = fail(usage_error(error.what() + did_you_mean(program, words)));
+      const bool number = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+      const std::string what = error.what() + std::string(number ? ": a number is expected" : "");
+      const int code = fail(usage_error(what + did_you_mean(program, words)));
       complain("Run 'eigenveil help', or 'eigenveil help COMMAND', for what is possible.\n");
       return code;
     }
@@ -94,6 +121,7 @@ int run(int argc, char** argv) {
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;
+    if (const Status stated = check_values(*command.app); !stated) return fail(stated.error());
     if (const Status distinct = check_overwriting(*command.app); !distinct) return fail(distinct.error());
     return command.run();
   }
@@ -104,12 +132,14 @@ int guarded_run(int argc, char** argv) {
   remember_command(argc, argv);
   try {
     return run(argc, argv);
+  } catch (const Stopped& stopped) {
+    say_stopped(stopped.words, stopped.exit_code);
+    return stopped.exit_code;
   } catch (const std::bad_alloc&) {
-    complain("eigenveil: out of memory; lower --memory, or use fewer columns\n");
+    return fail(internal_error("out of memory; lower --memory, or use fewer columns"));
   } catch (const std::exception& error) {
-    complain("eigenveil: internal error: {}\n", error.what());
+    return fail(internal_error(fmt::format("internal error: {}", error.what())));
   }
-  return static_cast<int>(ErrorCode::kInternal);
 }
 
 #ifdef EIGENVEIL_ENGINES

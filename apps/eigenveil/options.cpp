@@ -12,6 +12,7 @@
 #include "eigenveil/base/memory.hpp"
 #include "first_line.hpp"
 #include "flags.hpp"
+#include "overwriting.hpp"
 #include "terminal.hpp"
 
 namespace eigenveil::app {
@@ -28,8 +29,8 @@ std::optional<T> number(const std::string& text) {
 }  // namespace
 
 Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
-                       const OutputFlags& output) {
-  auto spending = EIGENVEIL_TRY(privacy.options());
+                       const OutputFlags& output, std::optional<std::size_t> expected_rows) {
+  auto spending = EIGENVEIL_TRY(privacy.options(expected_rows));
   auto reading = EIGENVEIL_TRY(rows.options());
   auto running = EIGENVEIL_TRY(run.options());
   const auto reporting = EIGENVEIL_TRY(output.report_options());
@@ -63,11 +64,23 @@ Confirm confirm_by(const OutputFlags& output) {
   return [output](const std::vector<Concern>& concerns) { return confirmed(concerns, output); };
 }
 
+Bearings bearings_of(const FitJob& job) {
+  // Sites have ledgers of their own, and go on with a study whose coordinator comes back.
+  if (elsewhere(job.rows) && !job.rows.pairs)
+    return {.ledger = false,
+            .again =
+                "Sites that took part have charged their own ledgers, once. The same command, with the same "
+                "--journal, goes on where this one stopped; nothing is charged twice.",
+            .at_once = true};
+  return Bearings::of(job.privacy);
+}
+
 Result<Release> released(const Result<Study>& study, const OutputFlags& output) {
   if (!study) return study.error();
-  Terminal terminal(output.quiet);
+  Terminal terminal(output.quiet, bearings_of(study->job));
   Study asked = *study;
   asked.job.confirm = confirm_by(output);
+  asked.job.existing = output.existing();
   auto outcome = release(asked, terminal);
   // A file whose header nobody stated was refused; its operator sees its first line.
   const RowOptions& rows = study->job.rows;
@@ -83,6 +96,15 @@ bool elsewhere(const CLI::App& app) {
 std::optional<std::size_t> count_from_text(const std::string& text) {
   const auto value = number<std::size_t>(text);
   return value && *value > 0 ? value : std::nullopt;
+}
+
+CLI::Validator from_one() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto value = number<double>(text);
+        return value && *value >= 1 ? std::string() : fmt::format("must be a number from 1, but is '{}'", text);
+      },
+      "");
 }
 
 Result<Delta> delta_from_text(const std::string& text) {
@@ -125,7 +147,7 @@ void SourceFlags::add_to(CLI::App& app) {
   app.add_option("--fields", fields,
                  "How many fields a line of a CSV file without a header has, or values an image; default: those of the "
                  "first of several, and all must agree")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->group("Rows");
   app.add_option("--member", member, "Array inside an NPZ file, or data set inside an HDF5 file")->group("Rows");
 }
@@ -146,16 +168,23 @@ Result<SourceOptions> SourceFlags::options() const {
   return options;
 }
 
-void add_missing_option(CLI::App& app, std::string& missing, const char* group) {
-  app.add_option("--missing", missing,
-                 "A row with a value that is missing or cannot be read: error, or count it as zero-row")
-      ->check(CLI::IsMember({"error", "zero-row"}))
+void add_missing_option(CLI::App& app, std::string& missing, const char* group, bool cells) {
+  constexpr const char* kRows = "A row with a value that is missing or cannot be read: error, or count it as zero-row";
+  constexpr const char* kCells =
+      "A value that is missing or cannot be read: error; zero-row: its row counts as zero; value: it counts as the "
+      "middle of its range, or as the schema says; category: likewise, but a category that is missing is one of its "
+      "own";
+  app.add_option("--missing", missing, cells ? kCells : kRows)
+      ->check(cells ? CLI::IsMember({"error", "zero-row", "value", "category"}) : CLI::IsMember({"error", "zero-row"}))
       ->capture_default_str()
       ->group(group);
 }
 
 MissingPolicy missing_policy(const std::string& missing) {
-  return missing == "error" ? MissingPolicy::kError : MissingPolicy::kZeroRow;
+  return missing == "error"      ? MissingPolicy::kError
+         : missing == "zero-row" ? MissingPolicy::kZeroRow
+         : missing == "value"    ? MissingPolicy::kValue
+                                 : MissingPolicy::kCategory;
 }
 
 void RowFlags::add_to(CLI::App& app) {
@@ -178,22 +207,21 @@ void RowFlags::add_to(CLI::App& app) {
          "the budget; private, a mean with 5% of it. Default: mean for pca, covariance and cca, else range")
       ->check(CLI::IsMember({"none", "range", "private", "mean"}))
       ->group("Rows");
-  add_missing_option(app, missing, "Rows");
+  add_missing_option(app, missing, "Rows", true);
   source.add_to(app);
   person.add_to(app);
 }
 
 void PersonFlags::add_to(CLI::App& app) {
-  if (elsewhere(app)) {
-    app.add_flag_callback(
-           "--people", [this] { column = "each site's own"; },
-           "What is protected is a person, with all their rows at a site; each site's file names its own column")
-        ->group("People");
-    return;
-  }
-  auto* named = app.add_option("--person", column,
-                               "Column that says whose a row is, by name or position: what is protected is then a "
-                               "person, with all their rows");
+  auto* named =
+      elsewhere(app)
+          ? app.add_flag_callback(
+                "--people", [this] { column = "each site's own"; },
+                "What is protected is a person, with all their rows at a site; each site's file "
+                "names its own column")
+          : app.add_option("--person", column,
+                           "Column that says whose a row is, by name or position: what is protected is then a person, "
+                           "with all their rows");
   named->group("People");
   app.add_option("--person-weight", weight,
                  "equal: every person counts alike; rows:M: every row counts, up to M of a person (a share of the "
@@ -202,7 +230,7 @@ void PersonFlags::add_to(CLI::App& app) {
       ->needs(named)
       ->group("People");
   app.add_option("--max-rows-per-person", most_rows, "Keep so many rows of a person, chosen by chance")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->needs(named)
       ->group("People");
   app.add_option("--missing-person", missing, "A row without an id: error, or own, a person of its own")
@@ -255,8 +283,7 @@ void PrivacyFlags::add_to(CLI::App& app) {
   app.add_option("--epsilon", epsilon, "Privacy loss; smaller is more private, 1 is a common choice")
       ->required()
       ->group("Privacy");
-  app.add_option("--delta", delta,
-                 "Probability that epsilon does not hold; below 1 / number of rows. auto: rows^-1.1 (replace-one)")
+  app.add_option("--delta", delta, "Probability that epsilon does not hold; below 1 / number of rows. auto: rows^-1.1")
       ->required()
       ->group("Privacy");
   app.add_option("--adjacency", adjacency,
@@ -280,21 +307,43 @@ void PrivacyFlags::add_to(CLI::App& app) {
   app.add_flag("--no-ledger", no_ledger, "Charge nobody; the release says so")->excludes(path)->group("Privacy");
 }
 
-Result<PrivacyOptions> PrivacyFlags::options() const {
+Result<PrivacyOptions> PrivacyFlags::options(std::optional<std::size_t> expected_rows) const {
   const auto e = EIGENVEIL_TRY(Epsilon::of(epsilon));
-  // `auto` is settled once the number of rows is known.
-  const auto d = EIGENVEIL_TRY(delta == "auto" ? Delta::of(0.5) : delta_from_text(delta));
   const auto a = EIGENVEIL_TRY(adjacency_from_name(adjacency));
+  // `auto` is settled once the number of rows is known; a private one by a public guess.
+  const bool guessed = delta == "auto" && a == Adjacency::kAddRemoveOne && expected_rows;
+  const auto d = EIGENVEIL_TRY(guessed           ? Result<Delta>(delta_for(*expected_rows))
+                               : delta == "auto" ? Delta::of(0.5)
+                                                 : delta_from_text(delta));
   if (no_ledger && !dataset.empty())
     return usage_error("--dataset names who pays, but --no-ledger charges nobody: use one");
   PrivacyOptions options{e, d, a};
   options.accounting = accounting == "tight" ? Accounting::kTight : Accounting::kZcdp;
   options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
-  options.auto_delta = delta == "auto";
+  options.auto_delta = delta == "auto" && !guessed;
   options.use_ledger = !no_ledger;
   options.ledger = ledger;
   options.dataset = dataset;
   return options;
+}
+
+void add_scale(CLI::App& app, std::string& scale) {
+  app.add_option("--scale", scale,
+                 "range: columns are comparable by their public ranges; correlation: by their deviations too, from the "
+                 "released covariance (gram), at no further cost")
+      ->check(CLI::IsMember({"range", "correlation"}))
+      ->capture_default_str()
+      ->group("Method");
+}
+
+CLI::Option* add_score_plot(CLI::App& app, std::optional<double>& share) {
+  return app
+      .add_option("--score-plot", share,
+                  "Count the rows along the first two components, with this share of the budget (default 0.1): a "
+                  "private picture of them, drawn in the report")
+      ->expected(0, 1)
+      ->default_str("0.1")
+      ->check(CLI::Range(0.001, 0.9));
 }
 
 void SpikedFlags::add_to(CLI::App& app) {
@@ -331,7 +380,7 @@ void GuessFlags::add_to(CLI::App& app) {
                  "File with a public guess of the covariance's eigenvalues; default: eigenvalue i in proportion to 1/i")
       ->group("Planner");
   app.add_option("--expected-rows", expected_rows, "A public guess of the number of rows, where it is private")
-      ->check(CLI::PositiveNumber)
+      ->check(from_one())
       ->group("Planner");
   app.add_option("--signal-share", signal_share,
                  "Share of the rows that carry the top components; small when a few heavy rows make them")
@@ -406,6 +455,7 @@ void OutputFlags::add_to(CLI::App& app) {
   app.add_flag("--yes", yes,
                "Go on where nothing will be learnt, epsilon is above 10, delta above 1 / rows, or rows count as zero")
       ->group("Output");
+  app.add_flag("--force", force, kForceHelp)->group("Output");
   app.add_flag("--diagnostics", diagnostics,
                "Show the operator how many rows were shortened (not private: do not share)")
       ->group("Output");

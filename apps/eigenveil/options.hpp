@@ -9,6 +9,7 @@
 
 #include "eigenveil/job/covariance.hpp"
 #include "eigenveil/job/pca.hpp"
+#include "stop.hpp"
 
 namespace eigenveil::app {
 
@@ -33,8 +34,8 @@ struct SourceFlags {
   Result<SourceOptions> options() const;
 };
 
-/// --missing, the same for every fit.
-void add_missing_option(CLI::App& app, std::string& missing, const char* group);
+/// --missing. `cells`: what is missing may be filled in by a public rule.
+void add_missing_option(CLI::App& app, std::string& missing, const char* group, bool cells = false);
 MissingPolicy missing_policy(const std::string& missing);
 
 /// Whose rows they are.
@@ -70,7 +71,8 @@ struct PrivacyFlags {
   std::string ledger;
   bool no_ledger = false;
   void add_to(CLI::App& app);
-  Result<PrivacyOptions> options() const;
+  /// `expected_rows`: a public guess, for --delta auto where the number of rows is private.
+  Result<PrivacyOptions> options(std::optional<std::size_t> expected_rows = {}) const;
 };
 
 /// The spiked model, for pca and covariance.
@@ -82,6 +84,12 @@ struct SpikedFlags {
   void add_to(CLI::App& app);
   Result<SpikedOptions> options() const;
 };
+
+/// --scale, of components and covariances.
+void add_scale(CLI::App& app, std::string& scale);
+
+/// --score-plot, of components: a share of the budget.
+CLI::Option* add_score_plot(CLI::App& app, std::optional<double>& share);
 
 /// What a forecast may assume about the rows.
 struct GuessFlags {
@@ -133,7 +141,9 @@ struct OutputFlags {
   bool quiet = false;
   bool diagnostics = false;
   bool yes = false;
+  bool force = false;
   void add_to(CLI::App& app);
+  Existing existing() const { return force ? Existing::kReplace : Existing::kRefuse; }
   Result<ReportOptions> report_options() const;
 };
 
@@ -145,13 +155,19 @@ constexpr const char* kNoEngines = "this build has no federation: run scripts/in
 
 /// What every fit takes.
 Result<FitJob> fit_job(const RowFlags& rows, const PrivacyFlags& privacy, const RunFlags& run,
-                       const OutputFlags& output);
+                       const OutputFlags& output, std::optional<std::size_t> expected_rows = {});
 
 /// Concerns are told to whoever said --yes, asked of a person, and end a run that nobody watches.
 Confirm confirm_by(const OutputFlags& output);
 
+/// What somebody who stops a fit has to know.
+Bearings bearings_of(const FitJob& job);
+
 /// Runs a study, with its progress on the terminal.
 Result<Release> released(const Result<Study>& study, const OutputFlags& output);
+
+/// A number from 1: what it refuses it answers with the range.
+CLI::Validator from_one();
 
 /// What --delta says, but for auto.
 Result<Delta> delta_from_text(const std::string& text);
@@ -165,6 +181,7 @@ Result<std::size_t> bytes_from_text(const std::string& text);
 /// `for_sites`: only those whose rows several sites may hold.
 std::vector<Command> fit_commands(CLI::App& program, bool for_sites = false);
 std::vector<Command> plan_commands(CLI::App& program);
+Command bare_plan_command(CLI::App& program);
 std::vector<Command> gep_plan_commands(CLI::App& program);  ///< below `plan`, so after plan_commands
 Command clip_plan_command(CLI::App& program);               ///< likewise
 std::vector<Command> fit_plan_commands(CLI::App& program);  ///< likewise
@@ -188,6 +205,6 @@ Command demo_federation_command(CLI::App& demo);
 Command demo_clip_command(CLI::App& demo);
 
 /// Shows a finished fit of any kind to a person or a program.
-int show_release(const Release& release, const OutputFlags& output);
+int show_release(const Release& release, OutputFlags output);
 
 }  // namespace eigenveil::app

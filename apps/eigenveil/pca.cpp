@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "gep_flags.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
 
@@ -11,6 +12,11 @@ struct PcaFlags {
   std::size_t components = 0;
   std::string method = "gram";
   std::optional<std::size_t> sparsity;
+  std::string scale = "range";
+  std::optional<double> score_plot;
+  std::string label;
+  std::string classes;
+  std::string unlisted = "error";
   std::string rounds;
   std::string filter = "shrink";
   double grid_ratio = PowerOptions().grid_ratio;
@@ -29,6 +35,7 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
     job.method = method;
   }
   job.sparsity = flags.sparsity;
+  if (flags.scale == "correlation") job.scale = Scale::kCorrelation;
   job.power.grid_ratio = flags.grid_ratio;
   job.power.filter = flags.filter == "off"    ? RowFilter::kOff
                      : flags.filter == "drop" ? RowFilter::kDrop
@@ -47,9 +54,12 @@ Status add_method(const PcaFlags& flags, PcaJob& job) {
 }
 
 Result<Study> study_from(const PcaFlags& flags) {
-  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output));
+  auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output, flags.guess.expected_rows));
   PcaJob job{.fit = std::move(fit), .components = flags.components, .guess = flags.guess.options()};
   EIGENVEIL_TRY(add_method(flags, job));
+  job.score_plot = flags.score_plot;
+  if (!flags.label.empty())
+    job.fit.rows.class_column = ClassColumn{flags.label, split_text(flags.classes, '|'), flags.unlisted == "drop", {}};
   return study(std::move(job));
 }
 
@@ -66,13 +76,14 @@ Command pca_command(CLI::App& program) {
   flags->rows.add_to(*app);
   app->add_option("--components", flags->components, "How many principal components to release")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(from_one());
   app->add_option("--method", flags->method,
                   "auto: the best forecast; gram: one noisy covariance matrix (up to a few hundred columns); "
                   "adaptive-power: filtered power iteration (many columns); sparse-power: the same with few loadings; "
                   "power: without a filter; spiked: a few components and one noise variance")
       ->capture_default_str()
       ->group("Method");
+  add_scale(*app, flags->scale);
   app->add_option("--sparsity", flags->sparsity, "gram, sparse-power: how many columns may have a loading")
       ->group("Method");
   app->add_option("--rounds", flags->rounds,
@@ -85,6 +96,18 @@ Command pca_command(CLI::App& program) {
   app->add_option("--grid-ratio", flags->grid_ratio, "Ratio of consecutive thresholds")
       ->capture_default_str()
       ->group("Method");
+  add_score_plot(*app, flags->score_plot)->group("Picture of the rows");
+  auto* label =
+      app->add_option("--label", flags->label, "Column that holds a class; it is no feature. A picture for each");
+  label->group("Picture of the rows");
+  app->add_option("--classes", flags->classes, "Public list of the labels, A|B|C; default: the schema's")
+      ->needs(label)
+      ->group("Picture of the rows");
+  app->add_option("--unlisted", flags->unlisted, "A row with another label: error, or drop (it counts as zero)")
+      ->check(CLI::IsMember({"error", "drop"}))
+      ->needs(label)
+      ->capture_default_str()
+      ->group("Picture of the rows");
   flags->spiked.add_to(*app);
   flags->guess.add_to(*app);
   flags->privacy.add_to(*app);

@@ -14,7 +14,7 @@ enum class SpectrumTask { kPca, kCovariance };
 struct PlanFlags {
   std::size_t rows = 0;
   std::size_t columns = 0;
-  std::size_t components = 1;
+  std::size_t components = 0;  // 0: five, or all columns if there are fewer
   std::string spectrum;
   std::optional<double> gap;
   std::optional<double> decay;
@@ -22,6 +22,7 @@ struct PlanFlags {
   double signal_share = 1;
   std::optional<std::size_t> sparsity;
   std::optional<std::size_t> rank;
+  std::optional<double> score_plot;
   ForecastFlags forecast;
 };
 
@@ -40,7 +41,7 @@ Result<Vector> spectrum_of(const PlanFlags& flags) {
 }
 
 Status check_sizes(const PlanFlags& flags, SpectrumTask task) {
-  if (flags.rows < 1 || flags.columns < 1) return usage_error("--rows and --columns must be at least 1");
+  if (flags.rows < 1) return usage_error("--rows N says how many rows there are, at least 1");
   if (flags.components < 1 || flags.components > flags.columns)
     return usage_error(
         fmt::format("--components must lie between 1 and --columns {}, but is {}", flags.columns, flags.components));
@@ -51,6 +52,8 @@ Status check_sizes(const PlanFlags& flags, SpectrumTask task) {
     return usage_error(fmt::format("--rank must lie between 1 and {}, but is {}", flags.columns - 1, *flags.rank));
   if (!(flags.signal_share > 0 && flags.signal_share <= 1))
     return usage_error(fmt::format("--signal-share must lie in (0, 1], but is {}", flags.signal_share));
+  if (flags.score_plot && flags.components < 2)
+    return usage_error("--score-plot draws rows along two components: ask for at least --components 2");
   if (task == SpectrumTask::kPca) return {};
   if (flags.columns < 2) return usage_error("a covariance needs at least two columns");
   constexpr std::size_t kMostColumns = 4096;
@@ -59,7 +62,10 @@ Status check_sizes(const PlanFlags& flags, SpectrumTask task) {
   return {};
 }
 
-Result<SpectrumModel> spectrum_model_from(const PlanFlags& flags, SpectrumTask task) {
+Result<SpectrumModel> spectrum_model_from(PlanFlags flags, SpectrumTask task) {
+  constexpr std::size_t kComponents = 5;
+  flags.columns = EIGENVEIL_TRY(flags.forecast.features(flags.columns));
+  if (flags.components == 0) flags.components = task == SpectrumTask::kPca ? std::min(kComponents, flags.columns) : 1;
   EIGENVEIL_TRY(check_sizes(flags, task));
   auto spectrum = EIGENVEIL_TRY(spectrum_of(flags));
   const double typical = std::sqrt(spectrum.sum());
@@ -77,17 +83,18 @@ int run(const PlanFlags& flags, SpectrumTask task) {
   if (!model) return fail(model.error());
   const auto budget = flags.forecast.budget(flags.rows);
   if (!budget) return fail(budget.error());
-  const ForecastRequest request =
-      task == SpectrumTask::kPca ? pca_forecast(*model, *budget) : covariance_forecast(*model, flags.rank, *budget);
-  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound));
+  const ForecastRequest request = task == SpectrumTask::kPca ? pca_forecast(*model, *budget, flags.score_plot)
+                                                             : covariance_forecast(*model, flags.rank, *budget);
+  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound, flags.forecast));
 }
 
 void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {
   const bool pca = task == SpectrumTask::kPca;
-  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people")
-      ->required();
-  app.add_option("--columns", flags.columns, "Number of columns")->required();
-  if (pca) app.add_option("--components", flags.components, "Number of components")->required();
+  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people");
+  app.add_option("--columns", flags.columns, "Number of columns")->check(CLI::PositiveNumber);
+  flags.forecast.add_schema_to(app);
+  if (pca)
+    app.add_option("--components", flags.components, "Number of components (default: 5)")->check(CLI::PositiveNumber);
   flags.forecast.add_budget_to(app);
   app.add_option("--spectrum", flags.spectrum, "File with a public guess of the covariance's eigenvalues");
   app.add_option("--gap", flags.gap, "Instead: the top eigenvalues are this many times the others");
@@ -95,6 +102,7 @@ void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {
   app.add_option("--row-bound", flags.row_bound, "Bound on a row's norm (default: 1.5 times a typical row)");
   app.add_option("--signal-share", flags.signal_share, "Share of the rows that carry the top components")
       ->capture_default_str();
+  if (pca) add_score_plot(app, flags.score_plot);
   if (pca)
     app.add_option("--sparsity", flags.sparsity, "How many columns may have a loading");
   else
@@ -102,25 +110,37 @@ void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {
   flags.forecast.add_output_to(app);
 }
 
+constexpr const char* kSpectrumFooter =
+    "\nThe methods themselves are run on Gaussian rows with the spectrum you guess and the noise that the budget asks "
+    "for. A component counts as found if the released ones capture all of it but --target-error.\nExample:\n  "
+    "eigenveil "
+    "plan pca --rows 50000 --columns 500 --components 2 --epsilon 1 --delta 1e-6 --gap 5 --plot plan.svg\n  eigenveil "
+    "plan --schema patients.toml --rows 20000";
+
 }  // namespace
 
 std::vector<Command> plan_commands(CLI::App& program) {
-  auto* app = program.add_subcommand("plan", "Forecast error and cost before anything is spent");
-  app->require_subcommand(1);
+  auto* app = program.add_subcommand("plan", "Forecast what you will get, and what it costs, before anything is spent");
+  app->require_subcommand(0, 1);
   std::vector<Command> commands;
   const auto add = [&](const char* name, const char* words, SpectrumTask task) {
     auto flags = std::make_shared<PlanFlags>();
     auto* sub = app->add_subcommand(name, words);
     add_flags(*sub, *flags, task);
-    sub->footer(
-        "\nThe methods themselves are run on Gaussian rows with the spectrum you guess and the noise that the budget "
-        "asks for.\nExample:\n  eigenveil plan pca --rows 50000 --columns 500 --components 2 --epsilon 1 --delta 1e-6 "
-        "--gap 5 --plot plan.svg");
+    sub->footer(kSpectrumFooter);
     commands.push_back({sub, [flags, task] { return run(*flags, task); }});
   };
-  add("pca", "Which PCA method, how good, how long", SpectrumTask::kPca);
+  add("pca", "Which PCA method, how good, how long (plan alone does the same)", SpectrumTask::kPca);
   add("covariance", "The same for a covariance matrix", SpectrumTask::kCovariance);
   return commands;
+}
+
+Command bare_plan_command(CLI::App& program) {
+  auto* app = program.get_subcommand("plan");
+  auto flags = std::make_shared<PlanFlags>();
+  add_flags(*app, *flags, SpectrumTask::kPca);
+  app->footer(kSpectrumFooter);
+  return {app, [flags] { return run(*flags, SpectrumTask::kPca); }};
 }
 
 }  // namespace eigenveil::app

@@ -37,10 +37,11 @@ int run_clip_plan(const ClipPlanFlags& flags) {
   if (!request) return fail(request.error());
   return show_forecast(
       request, flags.forecast,
-      fmt::format("Forecast for {} pairs of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} "
+      fmt::format("Forecast for {} of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} "
                   "(--sample-rate {:.3g}); nothing was spent.",
-                  with_commas(flags.rows), flags.x_columns, flags.y_columns, flags.forecast.epsilon,
-                  request->budget.delta.value(), flags.batch,
+                  flags.forecast.rows_per_person ? rows_in_words(flags.rows, flags.forecast)
+                                                 : with_commas(flags.rows) + " pairs",
+                  flags.x_columns, flags.y_columns, flags.forecast.epsilon, request->budget.delta.value(), flags.batch,
                   std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
 }
 

@@ -13,7 +13,8 @@ struct GepPlanFlags {
   std::size_t columns = 0;
   std::size_t x_columns = 0;
   std::size_t y_columns = 0;
-  std::size_t classes = 2;
+  std::string aside;  // the column of the classes, or the response
+  std::size_t classes = 0;
   std::size_t slices = 10;
   double signal = 0;
   std::size_t components = 1;
@@ -23,14 +24,21 @@ struct GepPlanFlags {
 };
 
 Result<GepModel> gep_model_from(const GepPlanFlags& flags, GepTask task) {
-  const std::size_t d = task == GepTask::kCca ? flags.x_columns + flags.y_columns : flags.columns;
+  const bool cca = task == GepTask::kCca;
+  if (!cca && !flags.aside.empty() && flags.forecast.schema.empty())
+    return usage_error("--label and --response name a column of --schema");
+  const std::size_t d = EIGENVEIL_TRY(cca ? Result<std::size_t>(flags.x_columns + flags.y_columns)
+                                          : flags.forecast.features(flags.columns, flags.aside));
+  std::size_t classes = flags.classes > 0 ? flags.classes : 2;
+  if (task == GepTask::kFda && flags.classes == 0 && !flags.aside.empty())
+    classes = EIGENVEIL_TRY(categories_of(flags.forecast.schema, flags.aside));
   const auto bound =
       EIGENVEIL_TRY(RowBound::of(flags.row_bound.value_or(kBoundOverTypicalRow * std::sqrt(static_cast<double>(d)))));
   return GepModel{.task = task,
                   .rows = flags.rows,
                   .columns = d,
                   .x_columns = flags.x_columns,
-                  .classes = task == GepTask::kSir ? flags.slices : flags.classes,
+                  .classes = task == GepTask::kSir ? flags.slices : classes,
                   .signal = flags.signal,
                   .row_bound = bound.value(),
                   .components = flags.components,
@@ -45,7 +53,7 @@ int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
   const auto model = gep_model_from(flags, task);
   if (!model) return fail(model.error());
   const ForecastRequest request = gep_forecast(*model, *budget, *run);
-  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound));
+  return show_forecast(request, flags.forecast, opening_words(request, model->row_bound, flags.forecast));
 }
 
 void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
@@ -57,11 +65,15 @@ void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
     flags.signal = 0.5;
     app.add_option("--correlation", flags.signal, "A public guess of the correlation")->capture_default_str();
   } else {
-    app.add_option("--columns", flags.columns, "Number of columns")->required();
+    app.add_option("--columns", flags.columns, "Number of columns")->check(CLI::PositiveNumber);
+    flags.forecast.add_schema_to(app);
+    app.add_option(task == GepTask::kFda ? "--label" : "--response", flags.aside,
+                   "With --schema: the column that is no feature");
   }
   if (task == GepTask::kFda) {
     flags.signal = 2;
-    app.add_option("--classes", flags.classes, "Number of classes")->capture_default_str();
+    app.add_option("--classes", flags.classes, "Number of classes (default: those of --label in the schema, or 2)")
+        ->check(CLI::PositiveNumber);
     app.add_option("--separation", flags.signal, "A public guess: deviations between the means of two classes")
         ->capture_default_str();
   }

@@ -65,12 +65,15 @@ std::string data_in_words(const json& manifest) {
 }
 
 /// "holds", "plane 4-5"
-std::string standing_text(const Model& model, Eigen::Index i) {
+Painted standing_text(const Model& model, Eigen::Index i) {
   const Matrix& standing = *model.array("verdict");
   const Matrix *first = model.array("verdict_first"), *last = model.array("verdict_last");
   const auto one = static_cast<Standing>(std::clamp(standing(i, 0), 0.0, 3.0));
-  if (one != Standing::kPlane || first == nullptr || last == nullptr) return std::string(name(one));
-  return fmt::format("plane {:.0f}-{:.0f}", (*first)(i, 0), (*last)(i, 0));
+  const Colour colour = one == Standing::kNoise  ? Colour::kRed
+                        : one == Standing::kWeak ? Colour::kYellow
+                                                 : Colour::kGreen;
+  if (one != Standing::kPlane || first == nullptr || last == nullptr) return painted(name(one), colour);
+  return painted(fmt::format("plane {:.0f}-{:.0f}", (*first)(i, 0), (*last)(i, 0)), colour);
 }
 
 /// Values with the noise taken out, their bands, how far directions are off, and what to think of them.
@@ -168,6 +171,8 @@ void show_figures(const Model& model, const ModelKind& kind) {
   for (const Figure& figure : kind.figures)
     if (const auto found = manifest.find(std::string(figure.key)); found != manifest.end() && found->is_number())
       tell("  {}\n", fmt::format(fmt::runtime(figure.sentence), found->get<double>()));
+  if (const auto found = manifest.find("score_plot"); found != manifest.end() && found->contains("sentence"))
+    tell("  Picture of the rows: {}\n", (*found)["sentence"].get<std::string>());
   if (const Matrix* variance = model.array("noise_variance"); variance != nullptr && manifest["method"] == "spiked")
     tell("  Every other direction has variance {:.4g}.\n", (*variance)(0, 0));
   if (manifest.contains("error_rates"))
@@ -182,7 +187,8 @@ void show_figures(const Model& model, const ModelKind& kind) {
 void show_words(const Model& model, const OutputFlags& output) {
   const json& manifest = model.manifest;
   const ModelKind& kind = kind_of(manifest);
-  if (!is_private(model)) tell("NOT PRIVATE: treat this model like the data it was made from.\n\n");
+  if (!is_private(model))
+    tell("{} treat this model like the data it was made from.\n\n", painted("NOT PRIVATE:", Colour::kRed));
   tell("Released {}{}, {} {}.\n\n", released_in_words(model), data_in_words(manifest), kind.method,
        manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
@@ -190,7 +196,7 @@ void show_words(const Model& model, const OutputFlags& output) {
   if (manifest.contains("person")) tell("What it is about. {}\n\n", manifest["person"].value("estimand", ""));
   show_figures(model, kind);
   for (const auto& warning : manifest.value("warnings", json::array()))
-    tell("Note. {}\n\n", with_flags(warning.get<std::string>()));
+    tell("{} {}\n\n", painted("Note.", Colour::kYellow), with_flags(warning.get<std::string>()));
   tell("Model:  {}\n", output.out);
   if (!output.report.empty()) tell("Report: {}\n", output.report);
 }
@@ -208,7 +214,15 @@ void show_diagnostics(const Release& release) {
 
 }  // namespace
 
-int show_release(const Release& release, const OutputFlags& output) {
+int show_release(const Release& release, OutputFlags output) {
+  if (!release.unrecorded.empty())
+    complain("eigenveil: the model was written, but the ledger did not take note of its file: {}\n",
+             with_flags(release.unrecorded));
+  for (const auto& [asked, made] : {std::pair(&output.out, &release.out), std::pair(&output.report, &release.report)}) {
+    if (made->empty() || *made == *asked) continue;
+    complain("eigenveil: {} was taken meanwhile, and is not overwritten: {}\n", *asked, *made);
+    *asked = *made;
+  }
   if (output.diagnostics) show_diagnostics(release);
   if (output.json)
     show_json(release.model, output);

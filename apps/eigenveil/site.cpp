@@ -22,7 +22,7 @@ struct SiteFlags {
   bool once = false;
   double give_up = 0;
   int threads = 0;
-  std::string memory = "2G";
+  std::string memory = "auto";
 };
 
 // A line at a time, so that a log of it can be read.
@@ -81,11 +81,12 @@ std::vector<Command> site_commands(CLI::App& program) {
   app->add_flag("--once", flags->once, "End with the first study; the exit code says how it went");
   app->add_option("--give-up", flags->give_up, "End after so many seconds without a coordinator; default: never");
   app->add_option("--threads", flags->threads, "Threads; default: as many as cores")->check(CLI::Range(1, 1024));
-  app->add_option("--memory", flags->memory, "Memory to stay within")->capture_default_str();
+  app->add_option("--memory", flags->memory, "Memory to stay within, such as 2G; auto: half of what is free")
+      ->capture_default_str();
   app->footer(
       "\nRows never leave: the coordinator gets sums with noise, each charged to this site's ledger before it is "
       "computed.\nThe site dials out, so its firewall needs no open port. Exit codes as everywhere: 3 a refusal, 4 the "
-      "budget.");
+      "budget.\nExample:\n  eigenveil site serve --config site.toml");
   return {{app, [flags] { return serve_site(*flags); }}};
 }
 #else

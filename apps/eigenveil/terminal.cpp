@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <utility>
 
 #include "eigenveil/base/printable.hpp"
 #include "flags.hpp"
@@ -39,10 +41,20 @@ const char* kind_in_words(ErrorCode code) {
 std::string time_left(std::chrono::steady_clock::time_point began, double share) {
   constexpr double kEarly = 2;
   const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  if (spent < kEarly || share <= 0.02) return "";
+  if (spent < kEarly || share <= 0.0005) return "";
   const double left = spent / share * (1 - share);
   return left < 90 ? fmt::format(", {:.0f} s left", left) : fmt::format(", {:.0f} min left", left / 60);
 }
+
+bool has_colour(int descriptor) {
+  const char* none = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe)
+  const char* kind = std::getenv("TERM");      // NOLINT(concurrency-mt-unsafe)
+  if (none != nullptr && *none != '\0') return false;
+  if (kind != nullptr && std::string_view(kind) == "dumb") return false;
+  return !kept_command().json && isatty(descriptor) != 0;
+}
+
+}  // namespace
 
 std::string for_shell(const std::string& word) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+-@%";
@@ -52,7 +64,11 @@ std::string for_shell(const std::string& word) {
   return quoted + "'";
 }
 
-}  // namespace
+Painted painted(std::string_view text, Colour colour, int descriptor) {
+  if (!has_colour(descriptor)) return {shown(text)};
+  const int number = colour == Colour::kRed ? 31 : colour == Colour::kGreen ? 32 : 33;
+  return {fmt::format("\033[{}m{}\033[0m", number, shown(text))};
+}
 
 std::string shown(std::string_view text, bool lines) {
   const std::size_t kMost = lines ? std::string::npos : 20000;
@@ -70,7 +86,8 @@ std::string shown(std::string_view text, bool lines) {
 }
 
 void write_out(const std::string& text) { fmt::print("{}", text); }
-void write_error(const std::string& text) { fmt::print(stderr, "{}", text); }
+// A terminal that has gone away (SIGHUP) is no reason to stop short of telling the ledger.
+void write_error(const std::string& text) { (void)!std::fwrite(text.data(), 1, text.size(), stderr); }
 
 void say_lines(std::string_view text) { write_out(shown(text, true)); }
 
@@ -98,45 +115,50 @@ std::optional<bool> ask_yes_or_no(std::string_view question) {
   return answer == "yes";
 }
 
-Terminal::Terminal(bool quiet) : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+Terminal::Terminal(bool quiet, Bearings bearings)
+    : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0), stop_(std::move(bearings)) {}
 
 Terminal::~Terminal() { clear_line(); }
 
 void Terminal::clear_line() {
-  if (line_open_) fmt::print(stderr, "\r\033[K");
+  if (line_open_) write_error("\r\033[K");
   line_open_ = false;
 }
 
 void Terminal::step(std::string_view name) {
   clear_line();
+  stop_.step(name);
   step_ = shown(name);
   last_percent_ = -1;
-  step_began_ = std::chrono::steady_clock::now();
+  const bool asks = name.starts_with("asking: ") || name == "recentring rows" || name == "mapping rows";
+  if (!(asks && std::exchange(asking_, asks))) step_began_ = std::chrono::steady_clock::now();
+  asking_ = asks;
   if (quiet_ || name == "done") return;
   if (is_terminal_) {
-    fmt::print(stderr, "{} ...", step_);
+    write_error(step_ + " ...");
     line_open_ = true;
   } else {
-    fmt::print(stderr, "eigenveil: {}\n", step_);
+    write_error("eigenveil: " + step_ + "\n");
   }
   std::fflush(stderr);
 }
 
 void Terminal::progress(double share) {
   constexpr int kWidth = 30;
+  stop_.check();
   const int percent = static_cast<int>(share * 100);
   if (quiet_ || !is_terminal_ || percent == last_percent_) return;
   last_percent_ = percent;
   const int filled = percent * kWidth / 100;
-  fmt::print(stderr, "\r\033[K{} [{:#<{}}{:.<{}}] {:3d}%{}", step_, "", filled, "", kWidth - filled, percent,
-             time_left(step_began_, share));
+  write_error(fmt::format("\r\033[K{} [{:#<{}}{:.<{}}] {:3d}%{}", step_, "", filled, "", kWidth - filled, percent,
+                          time_left(step_began_, share)));
   std::fflush(stderr);
   line_open_ = true;
 }
 
 int fail(const Error& error) {
   const std::string message = with_flags(error.message);
-  complain("eigenveil: {}\n", message);
+  complain("{} {}\n", painted("eigenveil:", Colour::kRed, STDERR_FILENO), message);
   // What is wrong with a file may quote a row: that is for the operator's eyes, and stdout goes further.
   const bool quotes_rows = error.code == ErrorCode::kBadInput || error.code == ErrorCode::kInternal;
   if (kept_command().json)
@@ -144,6 +166,14 @@ int fail(const Error& error) {
               {"kind", kind_in_words(error.code)},
               {"exit_code", static_cast<int>(error.code)}});
   return static_cast<int>(error.code);
+}
+
+void say_stopped(const std::string& words, int exit_code) {
+  // What a progress bar left of its line goes first.
+  complain("{}eigenveil: {}\n", Painted{isatty(STDERR_FILENO) != 0 ? "\r\033[K" : ""}, words);
+  if (kept_command().json) say_json({{"error", words}, {"kind", "stopped"}, {"exit_code", exit_code}});
+  std::fflush(stdout);
+  std::fflush(stderr);
 }
 
 std::string with_commas(std::size_t value) {

@@ -28,6 +28,7 @@ Command version_command(CLI::App& program) {
   auto* app = program.add_subcommand("version", "Print the version, and what this program was built with");
   auto json = std::make_shared<bool>(false);
   app->add_flag("--json", *json, "Print one JSON object on stdout and nothing else there");
+  app->footer("\nExample:\n  eigenveil version --json");
   return {app, [json] {
             if (*json)
               say_json({{"version", version()},

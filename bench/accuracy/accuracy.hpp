@@ -18,6 +18,7 @@ struct Setting {
   std::string out;
   int seeds;
   int threads;
+  std::string only = {};  ///< verdicts: rows of the table that begin so
 };
 
 /// Independent rows of a public model on the lattice, with their true components.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How accurate the PCA methods, contrastive heads and regression are, and how right the verdicts, beside their papers'
 // own calibration and the rates that their theorems give.
-//   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N]
+//   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N] [--only ROWS]
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
       setting.out = argv[++i];
     else if (std::strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
       setting.seeds = std::stoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc)
+      setting.only = argv[++i];
     else
       wanted.emplace_back(argv[i]);
   }

@@ -68,7 +68,7 @@ std::optional<Visits> stands(int seed) {
   const char* given = std::getenv("EIGENVEIL_DATA");
   const auto path = std::filesystem::path(given != nullptr ? given : "../shared/data") / "covertype-93k.csv.gz";
   if (!std::filesystem::exists(path)) return std::nullopt;
-  auto source = must(open_source(path.string(), {.columns = {"1-10"}, .header = HeaderRule::kNo}));
+  auto source = must(open_source(path.string(), {.columns = {"1-10"}, .header = HeaderRule::kYes}));
   std::vector<double> values;
   RawBatch batch;
   do {

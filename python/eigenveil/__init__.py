@@ -13,10 +13,12 @@ import os as _os
 from . import _core
 from ._errors import (BadInput, BudgetRefused, EigenveilError, InternalError, NotPrivateWarning, ReleaseWarning,
                       UsageError)
-from ._estimators import CCA, GEP, LDA, PCA, SIR, ContrastiveHeads, Covariance, LinearRegression, Ridge, SparsePCA
 from ._forecast import Forecast, account, calibrate, forecast
 from ._ledger import Ledger, Schema
 from ._model import Model
+from ._responses import LDA, SIR, LinearRegression, Ridge
+from ._spectral import PCA, Covariance, SparsePCA
+from ._views import CCA, GEP, ContrastiveHeads
 
 __version__: str = _core.version
 __all__ = ["BadInput", "BudgetRefused", "CCA", "ContrastiveHeads", "Covariance", "EigenveilError", "Forecast", "GEP",

@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Callable, ClassVar, Mapping, Sequence
+from typing import Any, Callable, ClassVar, Mapping, Self, Sequence
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from ._errors import BadInput, EigenveilError, NotPrivateWarning, ReleaseWarning
 from ._forecast import Forecast, forecast
 from ._ledger import Ledger, Schema
 from ._model import Model
+from ._released import Release
 from ._rows import Table, table
 
 _SPENDING = ("epsilon", "delta", "adjacency", "accounting", "ledger", "dataset", "insecure_seed")
 _OURS = ("progress", "y_range")  # what the library has no option for
 STANDARD = "standard"
+_COLUMNS = "say how many `columns` the rows will have, or what they are called"
 
 
 def _bar() -> Callable[[str, float], object]:
@@ -51,7 +53,7 @@ def _range_list(ranges: Any) -> list[tuple[float, float, str]] | None:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Estimator:
+class Estimator(Release):
     """Public parameters of a release; nothing is read, checked or spent before `fit`."""
 
     epsilon: float
@@ -81,7 +83,7 @@ class Estimator:
         """The parameters by name."""
         return {name: getattr(self, name) for name in sorted(self._names())}
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self, **params: Any) -> Self:
         """Changes parameters; what was fitted stays until the next `fit`."""
         known = self._names()
         for name, value in params.items():
@@ -147,6 +149,8 @@ class Estimator:
                 name, value = "bounds", list(value._columns)
             elif name in ("schema", "spectrum") and isinstance(value, os.PathLike):
                 value = os.fspath(value)
+            if name == "person" and value is not None:
+                value = str(value)
             if name in ("columns", "x_columns", "y_columns", "classes") and value is not None:
                 value = [str(one) for one in ([value] if isinstance(value, str) else value)]
             options[self._words.get(name, name)] = value
@@ -177,12 +181,13 @@ class Estimator:
             delattr(self, name)
         self.model_ = model
         self.manifest_ = model.manifest
-        self.verdict_ = self.manifest_.get("verdict")
         self.n_features_in_ = len(model._core.columns) if count is None else count
         if features is not None:
             self.feature_names_in_ = np.asarray(features, dtype=object)
         for name, values in model.arrays.items():
             setattr(self, self._arrays.get(name, name) + "_", values)
+        # In words, direction by direction; None where the method has no verdict.
+        self.verdict_ = self.manifest_.get("verdicts", {}).get("standing")
 
     def _fitted(self) -> Model:
         if not hasattr(self, "model_"):
@@ -202,15 +207,18 @@ class Estimator:
                            "as input")
         return model.transform(found)
 
+    def _named_columns(self) -> list[str] | None:
+        """What the schema or the ranges call them."""
+        schema = getattr(self, "schema", None)
+        if schema is not None:
+            return (schema if isinstance(schema, Schema) else Schema.load(schema)).names
+        return [one[2] for one in _range_list(getattr(self, "ranges", None)) or [] if one[2]] or None
+
     def _public_columns(self, columns: int | Sequence[str] | None) -> list[str]:
         if columns is None:
-            schema = getattr(self, "schema", None)
-            if schema is not None:
-                return (schema if isinstance(schema, Schema) else Schema.load(schema)).names
-            named = [one[2] for one in _range_list(getattr(self, "ranges", None)) or [] if one[2]]
-            if named:
-                return named
-            raise UsageError("say how many `columns` the rows will have, or what they are called")
+            columns = self._named_columns()
+        if columns is None:
+            raise UsageError(_COLUMNS)
         return [str(i + 1) for i in range(columns)] if isinstance(columns, (int, np.integer)) else list(columns)
 
     def cost(self, rows: int | None = None, columns: int | Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -218,15 +226,28 @@ class Estimator:
 
         One entry per method; several where a forecast would decide between them.
         """
-        names = self._public_columns(columns)
-        empty = Table(_core.array(np.empty((0, len(names))), names), names, len(names))
+        given = columns if columns is not None else self._named_columns()
+        if given is not None:
+            return self._cost_of_columns(given, rows)
+        # Most costs are the same for any number of columns: then it need not be said.
+        width = 2 + int(getattr(self, "n_components", None) or 0)
+        cost, other = self._cost_of_columns(width, rows), self._cost_of_columns(2 * width, rows)
+        if cost != other:
+            raise UsageError(f"{_COLUMNS}: this costs more or less, depending on them")
+        return cost
+
+    def _cost_of_columns(self, columns: int | Sequence[str], rows: int | None) -> list[dict[str, Any]]:
+        names = self._cost_names(self._public_columns(columns))
+        return self._cost_of([Table(_core.array(np.empty((0, len(names))), names), names, len(names))], self._options(), rows)
+
+    def _cost_names(self, names: list[str]) -> list[str]:
+        return names
+
+    def _cost_of(self, tables: Sequence[Table], options: dict[str, Any], rows: int | None) -> list[dict[str, Any]]:
         try:
-            return _core.cost(self._kind, [empty.source], self._cost_options(), self._spending(), rows)
+            return _core.cost(self._kind, [one.source for one in tables], options, self._spending(), rows)
         except EigenveilError as error:
             raise self._said(error) from None
-
-    def _cost_options(self) -> dict[str, Any]:
-        return self._options()
 
     def _forecast(self, rows: int, guess: dict[str, Any]) -> Forecast:
         known = {"adjacency": self.adjacency, "threads": self.threads}
@@ -250,7 +271,7 @@ class Estimator:
         if state.get("progress") is not None:
             state["progress"] = state["progress"] is True or None
         kept = {name: value for name, value in vars(self).items()
-                if name in ("model_", "feature_names_in_", "n_features_in_", "_classes", "_output", "_names_y")}
+                if name in ("model_", "feature_names_in_", "n_features_in_", "classes_", "_output")}
         return {"params": state, "kept": kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -261,6 +282,8 @@ class Estimator:
         if model is not None:
             names = kept.get("feature_names_in_")
             self._keep(model, None if names is None else list(names), kept.get("n_features_in_"))
+            if "classes_" in kept:  # in words or numbers, as they were given then
+                self.classes_ = kept["classes_"]
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -282,6 +305,22 @@ class RowEstimator(Estimator):
     delimiter: str | None = None
     fields: int | None = None
     member: str | None = None
+    person: str | int | None = None
+    person_weight: str = "equal"
+    max_rows_per_person: int | None = None
+    missing_person: str = "error"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Generalized(RowEstimator):
+    """A v = lambda B v, of sums over rows."""
+
+    noise: str | None = None
+    sparsity: int | None = None
+    init: str = "auto"
+    step: float | None = None
+    rounds: int | None = None
+    ridge: float | None = None
 
 
 class Transformer:
@@ -289,7 +328,7 @@ class Transformer:
 
     _output: str = "default"
 
-    def set_output(self, *, transform: str | None = None) -> Any:
+    def set_output(self, *, transform: str | None = None) -> Self:
         """`transform` gives arrays ("default"), "pandas" or "polars" frames."""
         if transform is not None:
             if transform not in ("default", "pandas", "polars"):

@@ -59,6 +59,11 @@ class Forecast:
         return self.data["warnings"]
 
     @property
+    def outcome(self) -> str:
+        """What the best method will have reached, in words, and what would take it to all that is wanted."""
+        return self.data["outcome"]["sentence"]
+
+    @property
     def error(self) -> float:
         """Of the best method."""
         return next(one["error"] for one in self.methods if one["method"] == self.best)
@@ -79,7 +84,7 @@ class Forecast:
         lines = [self._head(), *self._cells()]
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         table = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-        return "\n".join([table, "* the best forecast; nothing was spent", *self.warnings])
+        return "\n".join([self.outcome, table, "* the best forecast; nothing was spent", *self.warnings])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -89,7 +94,7 @@ class Forecast:
 
         body = "".join(row(cells, "td") for cells in self._cells())
         notes = "".join(f"<p>{escape(warning)}</p>" for warning in self.warnings)
-        return f"<table>{row(self._head(), 'th')}{body}</table>{notes}{self.svg}"
+        return f"<p>{escape(self.outcome)}</p><table>{row(self._head(), 'th')}{body}</table>{notes}{self.svg}"
 
 
 def forecast(task: str, *, rows: int, epsilon: float, delta: float, curves: bool = False,

@@ -31,10 +31,11 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.path!r})"
 
-    def create(self, name: str, *, epsilon: float, delta: float, adjacency: str = "replace-one", unit: str = "row",
+    def create(self, name: str, *, epsilon: float, delta: float, adjacency: str = "replace-one", person: str = "",
                allow_model_based: bool = False, data: Sequence[str | os.PathLike[str]] = ()) -> None:
-        """Gives a data set a budget that all its releases together must keep. `data`: files that belong to it."""
-        _core.ledger_create(self.path, name, epsilon, delta, adjacency, unit, allow_model_based,
+        """Gives a data set a budget that all its releases together must keep. `data`: files that belong to it; `person`: the column that
+        says whose a row is, if the budget is for people and not for rows."""
+        _core.ledger_create(self.path, name, epsilon, delta, adjacency, person, allow_model_based,
                             [os.fspath(path) for path in data])
 
     def list(self) -> list[dict[str, Any]]:
@@ -64,22 +65,26 @@ Column = tuple[float, float] | Sequence[str]
 class Schema:
     """What is said in public about the columns, before any row is read.
 
-    A pair of numbers bounds a column; a list of texts is all that a column may hold.
+    A pair of numbers bounds a column; a list of texts is all that a column may hold. `missing` says what a missing value
+    counts as (missing="value" or "category" of an estimator); `weight`, how many numbers the texts of a column are as long as.
 
     >>> import eigenveil as ev
     >>> ev.Schema({"age": (0, 120), "sex": ["F", "M", "unknown"]}, other={"sex": "unknown"}).names
     ['age', 'sex']
     """
 
-    def __init__(self, columns: Mapping[str, Column], *, other: Mapping[str, str] | None = None):
-        self._columns: list[tuple[str, Any, Any]] = []
+    def __init__(self, columns: Mapping[str, Column], *, other: Mapping[str, str] | None = None,
+                 missing: Mapping[str, Any] | None = None, weight: Mapping[str, float] | None = None):
+        self._columns: list[tuple[Any, ...]] = []
         for name, kind in columns.items():
+            filled = (missing or {}).get(name)
             if len(kind) == 2 and not any(isinstance(bound, str) for bound in kind):
-                self._columns.append((name, float(kind[0]), float(kind[1])))
+                self._columns.append((name, float(kind[0]), float(kind[1]), None if filled is None else float(filled)))
             else:
                 values = [str(value) for value in kind]
                 stands = (other or {}).get(name)
-                self._columns.append((name, values, None if stands is None else values.index(stands)))
+                self._columns.append((name, values, None if stands is None else values.index(stands),
+                                      None if filled is None else values.index(filled), float((weight or {}).get(name, 1))))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Schema":
@@ -95,7 +100,7 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        return [name for name, _, _ in self._columns]
+        return [column[0] for column in self._columns]
 
     def __repr__(self) -> str:
         return f"Schema({self.names})"

@@ -20,8 +20,8 @@ class Model:
     >>> import numpy as np, eigenveil as ev
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> model = ev.PCA(1, epsilon=1, delta=1e-6, row_bound=3, ledger=None).fit(X).model_
-    >>> model.kind, sorted(model.arrays)[:2]
-    ('pca', ['components', 'eigenvalues'])
+    >>> model.kind, "eigenvalues" in model.arrays
+    ('pca', True)
     """
 
     def __init__(self, core: Any):

@@ -39,7 +39,7 @@ def _streamable(X: Any) -> Any:
     if _is_of(X, "pyarrow.dataset", "Scanner"):
         return X.to_reader()
     if _is_of(X, "polars", "LazyFrame"):
-        return X.collect(engine="streaming")
+        return X.collect_batches(lazy=True)
     if _is_of(X, "pandas", "DataFrame"):
         return X if _has_pyarrow() else None
     if hasattr(X, "__arrow_c_stream__"):
@@ -65,19 +65,33 @@ def _stream(X: Any) -> Any:
     return _core.arrow(X.__arrow_c_stream__())
 
 
+def _unmasked(X: Any) -> Any:
+    """What a mask hides is missing: the numbers below it are not looked at."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biuf" else object), np.nan)
+
+
+def _numbers(array: np.ndarray, what: str) -> np.ndarray:
+    # Raised after the other error is gone: NumPy's quotes the cell, and what follows an error is kept with it.
+    wrong: Exception
+    try:
+        return array.astype(np.float64)
+    except TypeError:
+        wrong = TypeError(f"{what}: argument must be a string or a number; it holds other objects")
+    except ValueError:
+        wrong = BadInput(f"{what} holds text: give a table with names, and a schema that lists the values")
+    raise wrong
+
+
 def _array(X: Any, what: str) -> np.ndarray:
     if hasattr(X, "todense") or hasattr(X, "toarray"):
         raise TypeError(f"{what} is a sparse matrix, and rows have to be dense: use X.toarray()")
-    array = np.asarray(X)
+    array = np.asarray(_unmasked(X))
     if np.iscomplexobj(array):
         raise BadInput(f"{what} holds complex numbers. Complex data not supported: rows are made of real ones")
     if array.dtype == object or array.dtype.kind in "US":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            if isinstance(error, TypeError):
-                raise TypeError(f"{what}: argument must be a string or a number; it holds other objects") from None
-            raise BadInput(f"{what} holds text: give a table with names, and a schema that lists the values") from None
+        array = _numbers(array, what)
     if array.ndim != 2:
         raise BadInput(
             f"{what} must have two dimensions, but has {array.ndim}. Reshape your data either using "
@@ -130,7 +144,7 @@ def _holds_parquet(folder: str) -> bool:
 
 def column(y: Any, name: str) -> Table:
     """One column beside others: numbers, or text."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(_unmasked(y))
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

@@ -81,6 +81,7 @@ Matrix to_matrix(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::
 
 void bind_sources(nb::module_& m);
 void bind_calls(nb::module_& m);
+void bind_planning(nb::module_& m);
 void bind_models(nb::module_& m);
 void bind_ledger(nb::module_& m);
 

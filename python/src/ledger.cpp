@@ -23,7 +23,7 @@ nb::dict to_dict(const DatasetStatus& status) {
   }
   found["delta"] = status.spent_delta;
   found["adjacency"] = std::string(name(status.budget.adjacency));
-  found["unit"] = status.budget.unit;
+  found["person"] = status.budget.person;
   found["allow_model_based"] = status.budget.allow_model_based;
   found["created"] = status.created;
   found["filter"] = status.filter;
@@ -47,7 +47,7 @@ nb::dict to_dict(const DatasetStatus& status) {
 }
 
 void create(const std::string& path, const std::string& dataset, double epsilon, double delta,
-            const std::string& adjacency, const std::string& unit, bool allow_model_based,
+            const std::string& adjacency, const std::string& person, bool allow_model_based,
             const std::vector<std::string>& files) {
   const Epsilon loss = checked(Epsilon::of(epsilon));
   const Delta failure = checked(Delta::of(delta));
@@ -55,7 +55,7 @@ void create(const std::string& path, const std::string& dataset, double epsilon,
   checked(without_lock([&]() -> Status {
     auto ledger = EIGENVEIL_TRY(Ledger::open(path));
     const auto keys = EIGENVEIL_TRY(ledger.hash_files(files));
-    return ledger.create({dataset, DatasetBudget::Limit{loss, failure}, neighbours, unit, allow_model_based}, keys);
+    return ledger.create({dataset, DatasetBudget::Limit{loss, failure}, neighbours, person, allow_model_based}, keys);
   }));
 }
 
@@ -63,10 +63,10 @@ nb::list schema_columns(const std::string& path) {
   nb::list columns;
   for (const ColumnSpec& spec : checked(read_schema(path)).columns) {
     if (const auto* number = std::get_if<NumericColumn>(&spec.kind)) {
-      columns.append(nb::make_tuple(spec.name, number->lower, number->upper));
+      columns.append(nb::make_tuple(spec.name, number->lower, number->upper, number->missing));
     } else {
       const auto& list = std::get<CategoricalColumn>(spec.kind);
-      columns.append(nb::make_tuple(spec.name, list.values, list.other));
+      columns.append(nb::make_tuple(spec.name, list.values, list.other, list.missing, list.weight));
     }
   }
   return columns;

@@ -61,6 +61,7 @@ NB_MODULE(_core, m) {
   m.def("after_fork", [] { omp_set_num_threads(1); });
   bind_sources(m);
   bind_calls(m);
+  bind_planning(m);
   bind_models(m);
   bind_ledger(m);
 }

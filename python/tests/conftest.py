@@ -48,7 +48,7 @@ def program(tmp_path):
 
     def run(*args):
         out = tmp_path / "program.npz"
-        subprocess.run([PROGRAM, *map(str, args), "--epsilon", "2", "--delta", "1e-6", "--no-ledger", "--insecure-seed",
+        subprocess.run([PROGRAM, *map(str, args), "--epsilon", "2", "--delta", "1e-6", "--no-ledger", "--yes", "--force", "--insecure-seed",
                         "7", "--quiet", "--json", "--out", str(out)], check=True, stdout=subprocess.DEVNULL)
         with np.load(out) as found:
             return {name: found[name] for name in found.files if not name.endswith(".json")}

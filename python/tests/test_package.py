@@ -20,7 +20,8 @@ from conftest import SEEDED
 
 import eigenveil as ev
 
-MODULES = ["eigenveil", "eigenveil._estimators", "eigenveil._forecast", "eigenveil._ledger", "eigenveil._model"]
+MODULES = ["eigenveil", "eigenveil._forecast", "eigenveil._ledger", "eigenveil._model", "eigenveil._responses", "eigenveil._spectral",
+           "eigenveil._views"]
 PCA = {"n_components": 1, "row_bound": 3.0, "epsilon": 1.0, "delta": 1e-6}
 
 
@@ -69,7 +70,7 @@ class TestErrors:
             ev.PCA(**PCA, ledger=None).fit([[1.0, 2.0], [np.nan, 1.0]])
         with pytest.raises(ev.UsageError, match="`method` must be one of .*gram.*, but is 'lucky'"):
             ev.PCA(**PCA, method="lucky", ledger=None).fit(rows)
-        with pytest.raises(ev.UsageError, match="Epsilon must lie between"):
+        with pytest.raises(ev.UsageError, match="must lie between"):
             ev.PCA(1, row_bound=1, epsilon=-1, delta=1e-6, ledger=None).fit(rows)
 
     def test_errors_are_values_as_others_have_them(self):
@@ -91,16 +92,25 @@ class TestErrors:
             ev.LDA(classes=[0, 1], row_bound=3, epsilon=1, delta=1e-6, ledger=None).fit(rows[:, :5], rows[1:, 5])
 
 
+class TestVerdicts:
+    def test_every_direction_has_a_word_and_a_share_of_the_whole(self):
+        X = np.random.default_rng(0).normal(size=(20_000, 6)) * [3, 2, 0.3, 0.3, 0.3, 0.3]
+        pca = ev.PCA(3, row_bound=12, **SEEDED).fit(X)
+        assert pca.verdict_[:2] == ["holds", "holds"] and len(pca.verdict_) == 3
+        truth = X.var(axis=0)[:2] / X.var(axis=0).sum()
+        np.testing.assert_allclose(pca.explained_variance_ratio_[:2], truth, atol=0.05)
+
+
 class TestLedger:
     def test_a_budget_is_kept(self, rows, tmp_path):
         with ev.Ledger(tmp_path / "study.db") as ledger:
-            ledger.create("patients", epsilon=1.2, delta=1e-6, unit="patient")
+            ledger.create("patients", epsilon=1.2, delta=1e-6)
             ev.PCA(**PCA, ledger=ledger, dataset="patients").fit(rows)
             with pytest.raises(ev.BudgetRefused, match="patients"):
                 ev.PCA(**PCA, ledger=ledger, dataset="patients").fit(rows)
             found = ledger.show("patients")
             assert [one["state"] for one in found["reservations"]] == ["answered"]
-            assert found["unit"] == "patient" and found["epsilon"] == 1.2
+            assert found["person"] == "" and found["epsilon"] == 1.2
             assert 0.9 < found["spent_epsilon"] <= 1
             assert ledger.verify() > 0 and [one["name"] for one in ledger.list()] == ["patients"]
 
@@ -108,6 +118,20 @@ class TestLedger:
         ev.PCA(**PCA).fit(rows)
         assert [one["name"] for one in ev.Ledger().list()] == ["rows in memory (replace-one)"]
         assert str(home) in ev.Ledger().path
+
+    def test_an_empty_name_pays_for_nothing(self, rows, tmp_path):
+        with pytest.raises(ev.UsageError, match="`dataset` is empty"):
+            ev.PCA(**PCA, ledger=tmp_path / "study.db", dataset="").fit(rows)
+
+    def test_nothing_is_written_over_a_ledger(self, rows, tmp_path):
+        ledger = ev.Ledger(tmp_path / "study.db")
+        ledger.create("patients", epsilon=1.2, delta=1e-6)
+        pca = ev.PCA(**PCA, ledger=None).fit(rows)
+        for write in (pca.save, pca.report):
+            for name in ("study.db", "study.db.key", "study.db.anchor"):
+                with pytest.raises(ev.UsageError, match="belongs to a ledger"):
+                    write(tmp_path / name)
+        assert ledger.verify() > 0
 
     def test_a_mistyped_path_is_no_new_ledger(self, tmp_path):
         with pytest.raises(ev.BadInput, match="there is no ledger"):
@@ -158,6 +182,9 @@ class TestPickles:
             restore([(name, values[:1], is_vector) for name, values, is_vector in parts[:1]], manifest)
         with pytest.raises(ev.BadInput):
             restore(parts, "no manifest")
+        for odd in ('"warnings": [3]', '"options": 3', '"zzz": ' + "[" * 1000000 + "]" * 1000000):
+            with pytest.raises(ev.BadInput):
+                restore(parts, manifest.rstrip()[:-1] + ", " + odd + "}")
 
 
 class TestLeaks:
@@ -192,6 +219,21 @@ class TestLeaks:
         with pytest.raises(ev.BadInput, match="`n_components` 4 is too many") as error:
             ev.PCA(4, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit(self.rows())
         assert "0.739" not in str(error.value)
+
+    def test_what_a_mask_hides_is_missing(self):
+        X = np.ma.masked_equal(self.rows(), self.MARKER)
+        pca = ev.PCA(1, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None)
+        with pytest.raises(ev.BadInput, match="row 18, column '1': the value is missing"):
+            pca.fit(X)
+        with pytest.raises(ev.BadInput, match="row 18"):
+            pca.fit(X.astype(object))
+        with pytest.raises(ev.BadInput, match="row 18"):
+            ev.LinearRegression(ranges=(-1, 1), y_range=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit(X.data[:, :2], X[:, 2])
+
+    def test_an_error_keeps_no_other_that_quotes_a_cell(self):
+        with pytest.raises(ev.BadInput, match="holds text") as error:
+            ev.PCA(1, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit([["0.7", "secret"]])
+        assert error.value.__context__ is None and error.value.__cause__ is None
 
     def test_a_failed_fit_leaves_the_old_release(self):
         pca = ev.PCA(1, ranges=(-1, 1), epsilon=1, delta=1e-6, ledger=None).fit(self.rows())
@@ -278,7 +320,7 @@ class TestStopping:
         heard = []
         ev.PCA(**PCA, ledger=None, progress=lambda step, share: heard.append((step, share))).fit(rows)
         steps = [step for step, _ in heard]
-        assert steps[0] == "reading rows" and "reserving budget" in steps and "asking: covariance" in steps
+        assert steps[0] == "reading rows" and "reserving budget" in steps and any(s.startswith("asking: covariance") for s in steps)
         assert all(0 <= share <= 1 for _, share in heard)
 
     def test_a_bar_of_tqdm(self, rows, capsys):
@@ -361,7 +403,7 @@ class TestModels:
         X = rows[:, :5]
         pca = ev.PCA(5, row_bound=10, epsilon=100, delta=1e-6, ledger=None, insecure_seed=1).fit(X)
         assert np.allclose(pca.inverse_transform(pca.transform(X)), X, atol=1e-6)
-        assert np.isclose(pca.explained_variance_ratio_.sum(), 1)
+        assert np.isclose(pca.explained_variance_ratio_.sum(), 1, atol=0.05)
 
     @pytest.mark.usefixtures("quiet")
     def test_regression_from_a_covariance(self, rows):

@@ -48,17 +48,81 @@ def frames(X, tmp_path):
     yield "NPY", saved(tmp_path, "rows.npy", X)
 
 
-def test_pca_of_every_input(rows, program, tmp_path):
-    X = rows[:, :5]
-    expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--row-bound", 3)
+TABLE = {"row_bound": 3, **SEEDED}
+# Of one table with the columns a to e: the estimator, and what the program is told.
+ESTIMATORS = {
+    "PCA": (ev.PCA(2, **TABLE), ["pca", "--components", 2, "--row-bound", 3]),
+    "SparsePCA": (ev.SparsePCA(1, sparsity=2, **TABLE), ["pca", "--components", 1, "--sparsity", 2, "--row-bound", 3]),
+    "Covariance": (ev.Covariance(**TABLE), ["covariance", "--row-bound", 3]),
+    "LinearRegression": (ev.LinearRegression(target="{e}", ranges=(-3, 3), **SEEDED), ["regress", "--target", "5", "--range", "-3:3"]),
+    "Ridge": (ev.Ridge(alpha=0.1, target="{b}", ranges=(-3, 3), **SEEDED),
+              ["regress", "--target", "2", "--ridge", 0.1, "--range", "-3:3"]),
+    "CCA": (ev.CCA(1, x_columns=["{a}", "{b}"], y_columns=["{c}", "{d}", "{e}"], **TABLE),
+            ["cca", "--components", 1, "--x-columns", "1-2", "--y-columns", "3-5", "--row-bound", 3]),
+    "LDA": (ev.LDA(1, label="{e}", classes=[0, 1], **TABLE),
+            ["fda", "--components", 1, "--label", 5, "--classes", "0|1", "--row-bound", 3]),
+    "SIR": (ev.SIR(1, response="{e}", cuts=[-0.5, 0.5], **TABLE),
+            ["sir", "--components", 1, "--response", 5, "--cuts=-0.5,0.5", "--row-bound", 3]),
+}
+
+
+def named(estimator, numbered):
+    """The columns by name, or by number where nothing names them."""
+    def filled(value):
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            return [filled(one) for one in value]
+        if isinstance(value, str) and value.startswith("{"):
+            return str(COLUMNS.index(value[1]) + 1) if numbered else value[1]
+        return value
+
+    return type(estimator)(**{name: filled(value) for name, value in estimator.get_params().items()})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_input(rows, program, tmp_path, name):
+    X = rows[:, [0, 1, 2, 3, 5]] if name == "LDA" else rows[:, :5]
+    estimator, command = ESTIMATORS[name]
+    expected = program(command[0], saved(tmp_path, "x.npy", X), *command[1:])
     tried = []
-    for name, held in frames(X, tmp_path):
-        tried.append(name)
+    for what, held in frames(X, tmp_path):
+        tried.append(what)
+        numbered = isinstance(held, (np.ndarray, list)) or what == "NPY"
         try:
-            same(ev.PCA(2, row_bound=3, **SEEDED).fit(held), expected)
+            same(named(estimator, numbered).fit(held), expected)
         except Exception as error:
-            raise AssertionError(name) from error
+            raise AssertionError(what) from error
     assert len(tried) == 17
+
+
+@pytest.mark.parametrize("name", ["two tables", "heads", "matrices"])
+def test_every_input_of_two(rows, program, tmp_path, name):
+    X, Y = rows[:, :5], rows[:, [1, 0, 4, 3, 6]]
+    if name == "matrices":
+        X, Y = X.T @ X / len(X), np.eye(5) + Y.T @ Y / len(Y)
+        X, Y = (X + X.T) / 2, (Y + Y.T) / 2
+    files = saved(tmp_path, "first.npy", X), saved(tmp_path, "second.npy", Y)
+    if name == "two tables":
+        expected = program("cca", saved(tmp_path, "both.npy", np.column_stack([X, Y])), "--components", 1, "--x-columns", "1-5", "--y-columns",
+                           "6-10", "--row-bound", 3)
+        estimator = ev.CCA(1, **TABLE)
+    elif name == "heads":
+        expected = program("clip", "fit", "--x", files[0], "--y", files[1], "--dim", 2)
+        estimator = ev.ContrastiveHeads(2, **SEEDED)
+    else:
+        given = {"sensitivity_a": 1e-3, "sensitivity_b": 1e-4, "rows": 700}
+        expected = program("gep", "--matrix-a", files[0], "--matrix-b", files[1], "--components", 2, "--sensitivity-a", 1e-3,
+                           "--sensitivity-b", 1e-4, "--rows", 700)
+        estimator = ev.GEP(2, **given, **SEEDED)
+    folders = [tmp_path / one for one in ("x", "y")]
+    for folder in folders:
+        folder.mkdir()
+    for (what, first), (_, second) in zip(frames(X, folders[0]), frames(Y, folders[1])):
+        if what == "NPY" and name == "two tables":
+            continue  # two files do not stand side by side, which is said
+        try:
+            same(estimator.fit((first, second)), expected)
+        except Exception as error:
+            raise AssertionError(what) from error
 
 
 @pytest.mark.parametrize("kind", ["f4", "f2", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"])
@@ -186,3 +250,31 @@ def test_a_file_of_either_is_a_file_of_both(rows, program, tmp_path):
     assert theirs.transform(X).tobytes() == ours.transform(X).tobytes()
     with np.load(tmp_path / "ours.npz") as found:
         assert found["components"].tobytes() == ours.components_.tobytes()
+
+
+@pytest.mark.parametrize("weight", ["equal", "rows:3"])
+def test_people(rows, program, tmp_path, weight):
+    import pandas
+    import polars
+    import pyarrow
+
+    X = np.round(rows[:600, :3], 3)
+    ids = [f"p{i * 7 % 200:03}" for i in range(600)]
+    frame = pandas.DataFrame({"patient": ids, **{f"x{j}": X[:, j] for j in range(3)}})
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    expected = program("pca", tmp_path / "visits.csv", "--header", "yes", "--components", 2, "--row-bound", 3, "--person",
+                       "patient", "--person-weight", weight)
+    pca = ev.PCA(2, row_bound=3, person="patient", person_weight=weight, **SEEDED)
+    for table in (frame, polars.DataFrame(frame), pyarrow.Table.from_pandas(frame)):
+        same(pca.fit(table), expected)
+    assert pca.transform(frame).shape == (600, 2)
+    with pytest.raises(ev.UsageError, match="person"):
+        ev.PCA(2, row_bound=3, max_rows_per_person=2, **SEEDED).fit(frame)
+
+
+def test_people_of_an_array_are_a_column_by_its_place(rows, program, tmp_path):
+    X = np.column_stack([np.arange(600) % 200, rows[:600, :3]])
+    expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--row-bound", 3, "--person", "1")
+    pca = ev.PCA(2, row_bound=3, person=1, **SEEDED).fit(X)
+    same(pca, expected)
+    assert pca.components_.shape == (2, 3) and pca.transform(X).shape == (600, 2)

@@ -42,18 +42,35 @@ Error cannot_write(const std::string& path, int error) {
   }
 }
 
-/// Renaming over a device or a pipe would replace it, and renaming over a link would cut it off from its target.
-Result<std::string> rename_target(const std::string& path) {
+bool is_there(const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return path;
-  if (S_ISDIR(status.st_mode)) return cannot_write(path, EISDIR);
-  if (!S_ISREG(status.st_mode)) {
-    return usage_error(fmt::format("{}: is not a regular file. Give the name of a new or a regular file.", path));
+  return stat(path.c_str(), &status) == 0;
+}
+
+/// By its neighbours: to open a database that this process may have open elsewhere would drop its locks.
+bool is_of_a_ledger(const std::string& path) {
+  for (const std::string_view part : kLedgerFiles) {
+    if (!path.ends_with(part)) continue;
+    const std::string ledger = path.substr(0, path.size() - part.size());
+    if (is_there(ledger) && is_there(ledger + ".key") && is_there(ledger + ".anchor")) return true;
   }
-  std::error_code failure;
-  const auto target = std::filesystem::canonical(path, failure);
-  if (failure) return cannot_write(path, failure.value());
-  return target.string();
+  return false;
+}
+
+/// Renaming over a device or a pipe would replace it. A link is neither replaced nor followed: whoever put it there
+/// would decide which file is lost.
+Status check_replaceable(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return {};
+  if (S_ISDIR(status.st_mode)) return cannot_write(path, EISDIR);
+  if (S_ISLNK(status.st_mode))
+    return usage_error(
+        fmt::format("{}: is a link, and nothing is written through one. Give the name of the file that it leads to, or "
+                    "another name.",
+                    path));
+  if (!S_ISREG(status.st_mode))
+    return usage_error(fmt::format("{}: is not a regular file. Give the name of a new or a regular file.", path));
+  return {};
 }
 
 // Both refuse a name that is taken, a link to nowhere too; not every file system can do the first.
@@ -100,16 +117,19 @@ AtomicFile::~AtomicFile() {
 
 Result<AtomicFile> AtomicFile::create(const std::string& path, FileModes modes) {
   if (path.empty() || path.back() == '/') return usage_error("The name of the output file is empty. Give a file name.");
+  if (is_of_a_ledger(path))
+    return usage_error(fmt::format(
+        "{}: belongs to a ledger and is never written over. Nothing was written; choose another name.", path));
   const bool fresh = modes.existing == Existing::kRefuse;
   if (fresh && is_taken(path)) return cannot_write(path, EEXIST);
-  const std::string target = EIGENVEIL_TRY(fresh ? Result(path) : rename_target(path));
+  if (!fresh) EIGENVEIL_TRY(check_replaceable(path));
   const mode_t bits = modes.readers == Readers::kOwner ? 0600 : 0644;  // less the umask, like any file a user makes
   constexpr int kAttempts = 1000;
   int failure = EEXIST;
   for (int attempt = 0; attempt < kAttempts && failure == EEXIST; ++attempt) {
-    std::string temporary = fmt::format("{}/{}{}-{}.tmp", folder_of(target), kTemporary, getpid(), attempt);
+    std::string temporary = fmt::format("{}/{}{}-{}.tmp", folder_of(path), kTemporary, getpid(), attempt);
     const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, bits);
-    if (descriptor >= 0) return AtomicFile(target, std::move(temporary), descriptor, modes.existing);
+    if (descriptor >= 0) return AtomicFile(path, std::move(temporary), descriptor, modes.existing);
     failure = errno;
   }
   return cannot_write(path, failure == EEXIST ? EBUSY : failure);
@@ -120,7 +140,7 @@ Status AtomicFile::write_at(std::int64_t offset, std::string_view bytes) {
     const ssize_t written = pwrite(descriptor_, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return cannot_write(path_, written == 0 ? ENOSPC : errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
     offset += written;
   }
   return {};

@@ -41,13 +41,13 @@ UChar32 next_character(const char* text, std::int32_t& at, std::int32_t size) {
 // `delimiter`: a character that is escaped too; 0: none.
 std::string shown(std::string_view text, std::size_t most, char delimiter) {
   std::string out;
-  const auto size = static_cast<std::int32_t>(
-      std::min(text.size(), static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())));
+  const auto size =
+      static_cast<std::int32_t>(std::min<std::size_t>(text.size(), std::numeric_limits<std::int32_t>::max()));
   int marks = kMostMarks;  // nothing stands before the first character that a mark could change
   for (std::int32_t at = 0; at < size;) {
     const std::int32_t begin = at;
     const UChar32 c = next_character(text.data(), at, size);
-    const auto bytes = text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(at - begin));
+    const auto bytes = text.substr(begin, at - begin);
     std::string piece;
     const bool mark = c >= 0 && is_mark(c);
     if (c == '\\' || (delimiter != 0 && c == delimiter))
@@ -59,8 +59,7 @@ std::string shown(std::string_view text, std::size_t most, char delimiter) {
     else
       piece = fmt::format("\\u{{{:04x}}}", static_cast<std::uint32_t>(c));
     marks = mark ? marks + 1 : 0;
-    if (out.size() + piece.size() > most)
-      return out + fmt::format("... ({} bytes more)", text.size() - static_cast<std::size_t>(begin));
+    if (out.size() + piece.size() > most) return out + fmt::format("... ({} bytes more)", text.size() - begin);
     out += piece;
   }
   return out;

@@ -10,20 +10,20 @@ namespace eigenveil::tag {
 bool Epsilon::valid(double value) { return value >= 1e-6 && value <= 1000; }
 std::string Epsilon::refusal(double value) {
   return fmt::format(
-      "Epsilon must lie between 1e-6 and 1000, but is {}; a common choice is between 0.1 and 10, and above that little "
-      "is promised",
+      "`epsilon` must lie between 0.000001 and 1000, but is {}; a common choice is between 0.1 and 10, and above that "
+      "little is promised",
       value);
 }
 
 bool Delta::valid(double value) { return value >= 1e-300 && value <= 0.5; }
 std::string Delta::refusal(double value) {
-  return fmt::format("Delta must lie between 1e-300 and 0.5, but is {}; a common choice is below 1 / number of rows",
+  return fmt::format("`delta` must lie between 1e-300 and 0.5, but is {}; a common choice is below 1 / number of rows",
                      value);
 }
 
 bool RowBound::valid(double value) { return value >= 1e-100 && value <= 1e100; }
 std::string RowBound::refusal(double value) {
-  return fmt::format("The row bound must lie between 1e-100 and 1e100, but is {}", value);
+  return fmt::format("`row_bound` must lie between 1e-100 and 1e100, but is {}", value);
 }
 
 }  // namespace eigenveil::tag

@@ -79,7 +79,8 @@ Table array_table(const std::string& name, const ArrayShape& shape, std::unique_
                   [name, shape, reader = std::move(reader)](Selection selection, const SourceOptions& options) mutable {
                     auto rows = std::make_unique<ArraySource>(name, shape, std::move(reader),
                                                               with_person_last(std::move(selection)), options.bad_rows);
-                    return Result<std::unique_ptr<RowSource>>(taking_person(std::move(rows), options, name));
+                    return Result<std::unique_ptr<RowSource>>(
+                        taking_person(std::move(rows), options.person, name, options.bad_rows));
                   });
 }
 

@@ -64,6 +64,11 @@ class ArrowSource final : public data::ColumnarSource {
       if (selection.positions[i] >= chosen_.size()) return internal_error("a column of the Arrow stream is not there");
       chosen.push_back({chosen_[selection.positions[i]].column, std::move(selection.categories[i])});
     }
+    if (selection.person) {
+      if (*selection.person >= chosen_.size()) return internal_error("a column of the Arrow stream is not there");
+      chosen.push_back({chosen_[*selection.person].column, {}, true});
+      whose_ = std::move(selection.whose);
+    }
     chosen_ = std::move(chosen);
     names_ = std::move(selection.names);
     bad_rows_ = bad_rows;
@@ -75,10 +80,12 @@ class ArrowSource final : public data::ColumnarSource {
     if (!checked_)
       for (const data::ChosenColumn& chosen : chosen_) EIGENVEIL_TRY(data::check_column(chosen));
     checked_ = true;
-    const std::size_t width = chosen_.size();
+    const std::size_t width = names_.size();
+    const bool people = chosen_.size() > width;  // behind the others
     batch.first_row = row_;
     batch.rows = 0;
     batch.values.resize(max_rows * width);
+    batch.people.resize(people ? max_rows : 0);
     while (batch.rows < max_rows && !ended_) {
       if (done_ == length_) {
         EIGENVEIL_TRY(fetch());
@@ -90,11 +97,15 @@ class ArrowSource final : public data::ColumnarSource {
       for (std::size_t c = 0; c < width; ++c)
         EIGENVEIL_TRY(
             readers_[c].read(done_, rows, &batch.values[batch.rows * width + c], width, bad_rows_, name_, row_));
+      if (people)
+        EIGENVEIL_TRY(
+            readers_.back().read_people(done_, rows, &batch.people[batch.rows], whose_.key, bad_rows_, name_, row_));
       done_ += rows;
-      row_ += static_cast<std::size_t>(rows);
-      batch.rows += static_cast<std::size_t>(rows);
+      row_ += rows;
+      batch.rows += rows;
     }
     batch.values.resize(batch.rows * width);
+    batch.people.resize(people ? batch.rows : 0);
     return {};
   }
 
@@ -127,6 +138,7 @@ class ArrowSource final : public data::ColumnarSource {
   std::int64_t children_ = 0;
   std::vector<data::ChosenColumn> chosen_;
   std::vector<std::string> names_;
+  PersonColumn whose_;
   std::vector<data::ColumnReader> readers_;
   BadRows bad_rows_ = BadRows::kError;
   std::string name_ = kRowsInMemory;

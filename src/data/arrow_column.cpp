@@ -123,8 +123,7 @@ template <class T>
 void copy(const void* cells, std::int64_t start, std::int64_t step, std::int64_t count, double* out,
           std::size_t stride) {
   const auto* from = static_cast<const T*>(cells) + start;
-  for (std::int64_t i = 0; i < count; ++i)
-    out[static_cast<std::size_t>(i) * stride] = static_cast<double>(from[i * step]);
+  for (std::int64_t i = 0; i < count; ++i) out[i * stride] = static_cast<double>(from[i * step]);
 }
 
 // Cells of numbers, of which the first is `start` after the array's offset.
@@ -137,7 +136,7 @@ void copy_numbers(const ArrowArray& array, ArrowCell cell, std::int64_t start, s
     case ArrowCell::kBool:
       for (std::int64_t i = 0; i < count; ++i) {
         const std::int64_t at = from + i * step;
-        out[static_cast<std::size_t>(i) * stride] = (static_cast<const std::uint8_t*>(cells)[at >> 3] >> (at & 7)) & 1;
+        out[i * stride] = (static_cast<const std::uint8_t*>(cells)[at >> 3] >> (at & 7)) & 1;
       }
       return;
     case ArrowCell::kInt8:
@@ -163,7 +162,7 @@ void copy_numbers(const ArrowArray& array, ArrowCell cell, std::int64_t start, s
     case ArrowCell::kFloat64:
       return copy<double>(cells, from, step, count, out, stride);
     default:
-      for (std::int64_t i = 0; i < count; ++i) out[static_cast<std::size_t>(i) * stride] = kMissing;
+      for (std::int64_t i = 0; i < count; ++i) out[i * stride] = kMissing;
   }
 }
 
@@ -178,7 +177,7 @@ std::optional<std::string_view> between_offsets(const ArrowArray& array, std::in
   if (first < 0 || last < first) return std::nullopt;
   if (first == last) return std::string_view();
   if (array.buffers[2] == nullptr) return std::nullopt;
-  return std::string_view(static_cast<const char*>(array.buffers[2]) + first, static_cast<std::size_t>(last - first));
+  return std::string_view(static_cast<const char*>(array.buffers[2]) + first, last - first);
 }
 
 // A view is 16 bytes: a length, then up to 12 bytes of text, or 4 of them, the number of a buffer and a place in it.
@@ -188,7 +187,7 @@ std::optional<std::string_view> in_view(const ArrowArray& array, std::int64_t at
   std::int32_t length = 0, buffer = 0, place = 0;
   std::memcpy(&length, view, 4);
   if (length < 0) return std::nullopt;
-  if (length <= 12) return std::string_view(view + 4, static_cast<std::size_t>(length));
+  if (length <= 12) return std::string_view(view + 4, length);
   std::memcpy(&buffer, view + 8, 4);
   std::memcpy(&place, view + 12, 4);
   const std::int64_t buffers = array.n_buffers - 3;
@@ -196,7 +195,7 @@ std::optional<std::string_view> in_view(const ArrowArray& array, std::int64_t at
   if (buffer < 0 || buffer >= buffers || place < 0 || sizes == nullptr) return std::nullopt;
   const void* text = array.buffers[2 + buffer];
   if (text == nullptr || std::int64_t{place} + length > sizes[buffer]) return std::nullopt;
-  return std::string_view(static_cast<const char*>(text) + place, static_cast<std::size_t>(length));
+  return std::string_view(static_cast<const char*>(text) + place, length);
 }
 
 // The text of a cell; nothing if its offsets are impossible.
@@ -211,7 +210,7 @@ constexpr const char* kBadText = "a text reaches beyond its buffer";
 
 // What the values of a dictionary mean: numbers, or places in the public list.
 Result<std::vector<std::optional<double>>> meanings(const ArrowArray& dictionary, const ChosenColumn& chosen) {
-  const auto size = static_cast<std::size_t>(dictionary.length);
+  const std::size_t size = dictionary.length;
   std::vector<std::optional<double>> found(size);
   std::vector<double> numbers(is_text(chosen.column.cell) ? 0 : size);
   if (!numbers.empty()) copy_numbers(dictionary, chosen.column.cell, 0, 1, dictionary.length, numbers.data(), 1);
@@ -230,6 +229,24 @@ Result<std::vector<std::optional<double>>> meanings(const ArrowArray& dictionary
   return found;
 }
 
+// Whose a cell is; it is not null.
+Result<PersonId> person_at(const ArrowArray& array, const ArrowColumn& column, std::int64_t at,
+                           const PersonColumn::Key& key) {
+  if (is_text(column.cell)) {
+    const auto text = text_at(array, column.cell, at);
+    if (!text) return damaged(column.name, kBadText);
+    return is_missing(*text) ? PersonId{} : person_of(*text, key);
+  }
+  // A double would not hold all digits of these.
+  if (column.cell == ArrowCell::kInt64)
+    return person_of(std::to_string(static_cast<const std::int64_t*>(array.buffers[1])[array.offset + at]), key);
+  if (column.cell == ArrowCell::kUint64)
+    return person_of(std::to_string(static_cast<const std::uint64_t*>(array.buffers[1])[array.offset + at]), key);
+  double number = kMissing;
+  copy_numbers(array, column.cell, at, 1, 1, &number, 1);
+  return person_of(number, key);
+}
+
 }  // namespace
 
 Result<std::vector<ArrowColumn>> arrow_columns(const ArrowSchema& schema) {
@@ -245,10 +262,10 @@ Result<std::vector<ArrowColumn>> arrow_columns(const ArrowSchema& schema) {
     const std::int64_t list = list_of(child.format).value_or(0);
     if (list > 0 && child.n_children != 1) return bad_input("the Arrow stream's schema has a list of no type");
     if (list > 0) EIGENVEIL_TRY(complete(child.children[0]));
-    if (columns.size() + static_cast<std::size_t>(std::max<std::int64_t>(1, list)) > kMostColumns)
+    if (columns.size() + std::max<std::int64_t>(1, list) > kMostColumns)
       return bad_input(fmt::format("the Arrow stream has more than {} columns", kMostColumns));
     auto column = EIGENVEIL_TRY(plain_column(list > 0 ? *child.children[0] : child, name));
-    column.child = static_cast<std::size_t>(i);
+    column.child = i;
     column.list = list;
     for (std::int64_t place = 0; place < std::max<std::int64_t>(1, list); ++place) {
       column.place = place;
@@ -266,7 +283,7 @@ Status check_column(const ChosenColumn& chosen) {
         "the Arrow stream, column {}: rows are made of numbers, booleans and categories, not of the Arrow type {}; "
         "leave the column out, or cast it",
         in_quotes(column.name), in_quotes(column.format)));
-  if (is_text(column.cell) && !chosen.categories)
+  if (is_text(column.cell) && !chosen.categories && !chosen.tells_people)
     return bad_input(fmt::format(
         "the Arrow stream, column {} is text: list the values that it may have in a schema, or leave the column out",
         in_quotes(column.name)));
@@ -314,7 +331,8 @@ ColumnReader::ColumnReader(const ArrowArray& batch, const ChosenColumn& chosen)
 
 Result<ColumnReader> ColumnReader::of(const ArrowArray& batch, const ChosenColumn& chosen) {
   ColumnReader reader(batch, chosen);
-  if (chosen.column.index) reader.dictionary_ = EIGENVEIL_TRY(meanings(*reader.values_->dictionary, chosen));
+  if (chosen.column.index && !chosen.tells_people)
+    reader.dictionary_ = EIGENVEIL_TRY(meanings(*reader.values_->dictionary, chosen));
   return reader;
 }
 
@@ -336,11 +354,10 @@ Status ColumnReader::read_text(std::int64_t first, std::int64_t count, double* o
       if (!text) return damaged(chosen_->column.name, kBadText);
       found = categories.of_text(*text);
       if (!found && bad_rows == BadRows::kError)
-        return unlisted_value(
-            fmt::format("{}: row {}, column '{}'", name, row + static_cast<std::size_t>(i) + 1, chosen_->column.name),
-            *text, categories);
+        return unlisted_value(fmt::format("{}: row {}, column '{}'", name, row + i + 1, chosen_->column.name), *text,
+                              categories);
     }
-    out[static_cast<std::size_t>(i) * stride] = found.value_or(kMissing);
+    out[i * stride] = found.value_or(kMissing);
   }
   return {};
 }
@@ -349,7 +366,7 @@ Status ColumnReader::read_indices(std::int64_t first, std::int64_t count, double
                                   BadRows bad_rows, const std::string& name, std::size_t row) const {
   copy_numbers(*values_, *chosen_->column.index, start_ + first * step_, step_, count, out, stride);
   for (std::int64_t i = 0; i < count; ++i) {
-    double& value = out[static_cast<std::size_t>(i) * stride];
+    double& value = out[i * stride];
     if (missing(first + i)) {
       value = chosen_->categories ? chosen_->categories->of_number(kMissing).value_or(kMissing) : kMissing;
       continue;
@@ -365,11 +382,35 @@ Status ColumnReader::read_indices(std::int64_t first, std::int64_t count, double
       const std::string shown =
           text ? std::string(*text_at(dictionary, chosen_->column.cell, static_cast<std::int64_t>(index)))
                : fmt::format("{}", number);
-      return unlisted_value(
-          fmt::format("{}: row {}, column '{}'", name, row + static_cast<std::size_t>(i) + 1, chosen_->column.name),
-          shown, *chosen_->categories);
+      return unlisted_value(fmt::format("{}: row {}, column '{}'", name, row + i + 1, chosen_->column.name), shown,
+                            *chosen_->categories);
     }
     value = dictionary_[index].value_or(kMissing);
+  }
+  return {};
+}
+
+Status ColumnReader::read_people(std::int64_t first, std::int64_t count, PersonId* out, const PersonColumn::Key& key,
+                                 BadRows bad_rows, const std::string& name, std::size_t row) const {
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = {};
+    if (missing(first + i)) continue;
+    const ArrowArray* cells = values_;
+    std::int64_t at = start_ + (first + i) * step_;
+    if (chosen_->column.index) {
+      double index = 0;
+      copy_numbers(*values_, *chosen_->column.index, at, 1, 1, &index, 1);
+      cells = values_->dictionary;
+      if (!(index >= 0 && index < static_cast<double>(cells->length)))
+        return damaged(chosen_->column.name, "an index lies outside its dictionary");
+      at = static_cast<std::int64_t>(index);
+      if (may_have_nulls(*cells) && !valid(*cells, at)) continue;
+    }
+    const auto person = person_at(*cells, chosen_->column, at, key);
+    if (!person && bad_rows == BadRows::kError)
+      return bad_input(fmt::format("{}: row {}, column {}: {}", name, row + i + 1, in_quotes(chosen_->column.name),
+                                   person.error().message));
+    out[i] = person ? *person : PersonId{};
   }
   return {};
 }
@@ -381,15 +422,14 @@ Status ColumnReader::read(std::int64_t first, std::int64_t count, double* out, s
   copy_numbers(*values_, chosen_->column.cell, start_ + first * step_, step_, count, out, stride);
   if (nulls_)
     for (std::int64_t i = 0; i < count; ++i)
-      if (missing(first + i)) out[static_cast<std::size_t>(i) * stride] = kMissing;
+      if (missing(first + i)) out[i * stride] = kMissing;
   if (!chosen_->categories) return {};
   for (std::int64_t i = 0; i < count; ++i) {
-    double& value = out[static_cast<std::size_t>(i) * stride];
+    double& value = out[i * stride];
     const auto found = chosen_->categories->of_number(value);
     if (!found && bad_rows == BadRows::kError)
-      return unlisted_value(
-          fmt::format("{}: row {}, column '{}'", name, row + static_cast<std::size_t>(i) + 1, chosen_->column.name),
-          fmt::format("{}", value), *chosen_->categories);
+      return unlisted_value(fmt::format("{}: row {}, column '{}'", name, row + i + 1, chosen_->column.name),
+                            fmt::format("{}", value), *chosen_->categories);
     value = found.value_or(kMissing);
   }
   return {};

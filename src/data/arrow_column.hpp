@@ -49,6 +49,7 @@ Result<std::vector<ArrowColumn>> arrow_columns(const ArrowSchema& schema);
 struct ChosenColumn {
   ArrowColumn column;
   std::optional<CategoryIndex> categories;
+  bool tells_people = false;  ///< says whose rows they are: `read_people` alone reads it
 };
 
 /// Refuses a column that no rows can be made of: by its type alone.
@@ -67,6 +68,10 @@ class ColumnReader {
   /// missing. `row`: number of the first one in the stream, for messages.
   Status read(std::int64_t first, std::int64_t count, double* out, std::size_t stride, BadRows bad_rows,
               const std::string& name, std::size_t row) const;
+
+  /// Whose these rows are: by text or by an integer, of which all digits count.
+  Status read_people(std::int64_t first, std::int64_t count, PersonId* out, const PersonColumn::Key& key,
+                     BadRows bad_rows, const std::string& name, std::size_t row) const;
 
  private:
   ColumnReader(const ArrowArray& batch, const ChosenColumn& chosen);

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 
 #include "columnar_source.hpp"
+#include "people.hpp"
 
 namespace eigenveil::data {
 
 Status ChosenSource::next(RawBatch& batch, std::size_t max_rows) {
-  EIGENVEIL_TRY(source_->next(whole_, max_rows));
+  EIGENVEIL_TRY(source().next(whole_, max_rows));
   const std::size_t width = width_, chosen = selection_.positions.size();
   // A source of somebody else's: what it says of its own size is not believed.
   if (whole_.rows > max_rows || whole_.values.size() != whole_.rows * width)
@@ -29,8 +30,10 @@ Result<std::unique_ptr<RowSource>> chosen_from(std::unique_ptr<RowSource> source
     EIGENVEIL_TRY(columnar->choose(std::move(selection), bad_rows, name));
     return source;
   }
-  return std::unique_ptr<RowSource>(
-      std::make_unique<ChosenSource>(std::move(source), width, std::move(selection), bad_rows, name));
+  const auto person = selection.person ? std::optional(selection.whose) : std::nullopt;
+  return taking_person(
+      std::make_unique<ChosenSource>(std::move(source), width, with_person_last(std::move(selection)), bad_rows, name),
+      person, name, bad_rows);
 }
 
 }  // namespace eigenveil::data

@@ -31,8 +31,12 @@ Affine numeric_map(const NumericColumn& column, Centering centering) {
   return {lower + upper, 1 / (upper - lower)};
 }
 
-/// 0/1 features: onto -1/+1 when centred.
-Affine indicator_map(Centering centering) { return centering == Centering::kNone ? Affine{0, 1} : Affine{0.5, 2}; }
+/// 0/1 features of a column with m values. About the middle: |e_j - 1/m|^2 = (m - 1) / m.
+Affine indicator_map(const CategoricalColumn& column, Centering centering) {
+  const auto m = static_cast<double>(column.values.size());
+  if (centering == Centering::kNone || m < 2) return {0, column.weight};
+  return {1 / m, column.weight * std::sqrt(m / (m - 1))};
+}
 
 double square(double x) { return x * x; }
 
@@ -48,7 +52,7 @@ Result<ColumnMap> ColumnMap::from_schema(const Schema& schema, Centering centeri
     if (const auto problem = data::problem_of(spec))
       return bad_input(fmt::format("Column {}: {}", data::in_quotes(spec.name), *problem));
     if (const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind)) {
-      maps.insert(maps.end(), categorical->values.size(), indicator_map(centering));
+      maps.insert(maps.end(), categorical->values.size(), indicator_map(*categorical, centering));
       continue;
     }
     const Affine map = numeric_map(std::get<NumericColumn>(spec.kind), centering);
@@ -58,17 +62,17 @@ Result<ColumnMap> ColumnMap::from_schema(const Schema& schema, Centering centeri
                       data::in_quotes(spec.name)));
     maps.push_back(map);
   }
-  Vector offset(static_cast<Eigen::Index>(maps.size()));
+  Vector offset(maps.size());
   Vector scale(offset.size());
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    offset[static_cast<Eigen::Index>(i)] = maps[i].offset;
-    scale[static_cast<Eigen::Index>(i)] = maps[i].scale;
+    offset[i] = maps[i].offset;
+    scale[i] = maps[i].scale;
   }
   return from_parts(schema.columns, std::move(offset), std::move(scale));
 }
 
 ColumnMap ColumnMap::identity(std::vector<std::string> names) {
-  const auto size = static_cast<Eigen::Index>(names.size());
+  const Eigen::Index size = names.size();
   std::vector<ColumnSpec> specs;
   specs.reserve(names.size());
   for (std::string& name : names) specs.push_back({std::move(name), NumericColumn{-kInfinity, kInfinity}});
@@ -82,9 +86,12 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
     const std::size_t first = map.names_.size();
     if (const auto* categorical = std::get_if<CategoricalColumn>(&spec.kind)) {
       for (const std::string& value : categorical->values) map.names_.push_back(spec.name + "=" + value);
-      map.runs_.push_back({raw, first, categorical->values.size(), true});
+      map.runs_.push_back({raw, first, categorical->values.size(), true,
+                           categorical->missing ? static_cast<double>(*categorical->missing) : kNothing});
       map.lower_.resize(map.names_.size(), 0);
       map.upper_.resize(map.names_.size(), 1);
+      map.most_.resize(map.names_.size(), kInfinity);
+      map.fill_.resize(map.names_.size(), kNothing);
       continue;
     }
     const auto& numeric = std::get<NumericColumn>(spec.kind);
@@ -93,8 +100,12 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
     map.names_.push_back(spec.name);
     map.lower_.push_back(numeric.lower);
     map.upper_.push_back(numeric.upper);
+    // An infinity is clamped by a range. Without one it is as good as missing.
+    const bool ranged = std::isfinite(numeric.lower) && std::isfinite(numeric.upper);
+    map.most_.push_back(numeric.missing && !ranged ? std::numeric_limits<double>::max() : kInfinity);
+    map.fill_.push_back(numeric.missing.value_or(kNothing));
   }
-  const auto features = static_cast<Eigen::Index>(map.names_.size());
+  const Eigen::Index features = map.names_.size();
   assert(offset.size() == features && scale.size() == features);
   // In a release build a caller's mistake gives zero features, not reads behind the end.
   offset.conservativeResizeLike(Vector::Zero(features));
@@ -108,6 +119,8 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
 ColumnMap ColumnMap::with_response(double weight, double constant) const {
   ColumnMap map = *this;
   map.scale_[map.scale_.size() - 1] *= weight;
+  map.fill_[map.names_.size() - 1] = kNothing;
+  if (auto* numeric = std::get_if<NumericColumn>(&map.specs_.back().kind)) numeric->missing.reset();
   map.names_.emplace_back("(constant)");
   map.constant_ = constant;
   return map;
@@ -117,7 +130,7 @@ double ColumnMap::largest_norm() const {
   // (clamp(x) - offset) * scale is monotone in x, rounding included: its largest magnitude lies at a bound.
   double sum = square(constant_);
   const auto at = [this](std::size_t i, double x) {
-    const auto index = static_cast<Eigen::Index>(i);
+    const Eigen::Index index = i;
     return square((x - offset_[index]) * scale_[index]);
   };
   for (const Run& run : runs_) {
@@ -126,8 +139,9 @@ double ColumnMap::largest_norm() const {
         sum += std::max(at(i, lower_[i]), at(i, upper_[i]));
       continue;
     }
+    // One feature is on, or all are in equal parts, which is between: |.|^2 is convex.
     double all_off = 0;
-    double gain = 0;  // one feature of the group at most is on
+    double gain = -kInfinity;
     for (std::size_t i = run.first; i < run.first + run.count; ++i) {
       all_off += at(i, 0);
       gain = std::max(gain, at(i, 1) - at(i, 0));
@@ -145,17 +159,22 @@ void ColumnMap::apply(const double* raw, double* features) const {
   const double* scale = scale_.data();
   for (const Run& run : runs_) {
     if (run.categorical) {
-      const double chosen = raw[run.raw];
+      const double chosen = std::isnan(raw[run.raw]) ? run.missing : raw[run.raw];
+      const auto count = static_cast<double>(run.count);
       for (std::size_t j = 0; j < run.count; ++j) {
-        const double on = std::isnan(chosen) ? chosen : static_cast<double>(chosen == static_cast<double>(j));
+        const double on = std::isnan(chosen) ? chosen
+                          : chosen == count  ? 1 / count
+                                             : static_cast<double>(chosen == static_cast<double>(j));
         features[run.first + j] = (on - offset[run.first + j]) * scale[run.first + j];
       }
       continue;
     }
     const double* x = raw + run.raw;
     for (std::size_t j = 0, i = run.first; j < run.count; ++j, ++i) {
+      // false for NaN
+      const double seen = std::fabs(x[j]) <= most_[i] ? x[j] : fill_[i];
       // both comparisons are false for NaN, which therefore passes
-      const double above = x[j] < lower_[i] ? lower_[i] : x[j];
+      const double above = seen < lower_[i] ? lower_[i] : seen;
       const double clamped = above > upper_[i] ? upper_[i] : above;
       features[i] = (clamped - offset[i]) * scale[i];
     }

@@ -5,7 +5,8 @@
 
 namespace eigenveil::data {
 
-/// A source that reads the chosen columns alone, and text where a public list says what it may be.
+/// A source that reads the chosen columns alone, text where a public list says what it may be, and ids of people of any
+/// text.
 class ColumnarSource : public RowSource {
  public:
   /// Called once at most, before the first row. Without it all columns are read, as numbers. `name` begins messages.

@@ -18,11 +18,13 @@ constexpr double kUnread = std::numeric_limits<double>::quiet_NaN();
 
 class CsvSource final : public RowSource {
  public:
+  /// `cut`: these are some of the lines of a file, and a quote that is open at their end says that they are cut wrong.
   CsvSource(std::unique_ptr<CsvText> csv, Selection selection, BadRows bad_rows,
-            const std::optional<PersonColumn>& person)
+            const std::optional<PersonColumn>& person, bool cut)
       : csv_(std::move(csv)),
         selection_(std::move(selection)),
         forgiving_(bad_rows == BadRows::kMissing),
+        cut_(cut),
         plan_(csv_->columns().count) {
     for (std::size_t i = 0; i < selection_.positions.size(); ++i) {
       const auto& categories = selection_.categories[i];
@@ -80,6 +82,15 @@ class CsvSource final : public RowSource {
       std::size_t column = 0;
       Scan scan = Scan::kField;
       for (; scan == Scan::kField; ++column) scan = read_field(at, column, out, line_breaks);
+      if (forgiving_ && csv_->is_too_long(scan == Scan::kNeedMore ? csv_->end() : at)) {
+        unread(out);
+        return csv_->skip_long_row();
+      }
+      if (scan == Scan::kNeedMore && forgiving_ && !cut_ && csv_->ends_in_quotes()) {
+        unread(out);
+        csv_->finish_row(csv_->end(), line_breaks);
+        return {};
+      }
       if (scan == Scan::kNeedMore) {
         EIGENVEIL_TRY(csv_->read_on());
         continue;  // once more from the start of the row: rare, and simpler than to stop inside a number
@@ -151,6 +162,7 @@ class CsvSource final : public RowSource {
   std::unique_ptr<CsvText> csv_;
   Selection selection_;
   bool forgiving_;
+  bool cut_;
   std::vector<Column> plan_;  ///< a column of the file each
   PersonColumn::Key key_ = {};
   PersonId whose_;
@@ -186,9 +198,9 @@ Result<Table> open_csv(const Recognised& from, const SourceOptions& options) {
   auto csv = EIGENVEIL_TRY(cut ? open_lines(from, options) : CsvText::open(from.stream(), options));
   FileColumns columns = csv->columns();
   return table_of(from.file->path(), std::move(columns),
-                  [csv = std::move(csv)](Selection selection, const SourceOptions& options) mutable {
+                  [csv = std::move(csv), cut](Selection selection, const SourceOptions& options) mutable {
                     return Result<std::unique_ptr<RowSource>>(std::make_unique<CsvSource>(
-                        std::move(csv), std::move(selection), options.bad_rows, options.person));
+                        std::move(csv), std::move(selection), options.bad_rows, options.person, cut));
                   });
 }
 

@@ -27,7 +27,7 @@ Scan Dialect::field(const char*& at, const char* end, std::string_view& text, st
   while ((*this)[*stop] <= kBlank) ++stop;
   at = stop;
   while (stop > start && (*this)[stop[-1]] == kBlank) --stop;
-  text = std::string_view(start, static_cast<std::size_t>(stop - start));
+  text = std::string_view(start, stop - start);
   return finish(at, end);
 }
 
@@ -37,7 +37,7 @@ Scan Dialect::quoted_field(const char*& at, const char* end, std::string_view& t
   bool doubled = false;
   scratch.clear();
   while (true) {
-    const auto* quote = static_cast<const char*>(std::memchr(at, '"', static_cast<std::size_t>(end - at)));
+    const auto* quote = static_cast<const char*>(std::memchr(at, '"', end - at));
     if (quote == nullptr || quote + 1 == end) return Scan::kNeedMore;
     at = quote + 1;
     if (*at != '"') break;
@@ -45,7 +45,7 @@ Scan Dialect::quoted_field(const char*& at, const char* end, std::string_view& t
     doubled = true;
     start = ++at;
   }
-  const auto tail = std::string_view(start, static_cast<std::size_t>(at - 1 - start));
+  const auto tail = std::string_view(start, at - 1 - start);
   text = doubled ? std::string_view(scratch.append(tail)) : tail;
   if (text.find('\0') != std::string_view::npos) return Scan::kNul;
   for (std::size_t i = 0; i < text.size(); ++i)

@@ -13,7 +13,6 @@ namespace eigenveil::data {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
-constexpr std::size_t kLongestRow = std::size_t{64} << 20;
 
 bool usable_delimiter(char c) {
   const bool in_numbers = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -126,23 +125,24 @@ Status CsvText::count_fields(const SourceOptions& options) {
   columns_.count = options.fields;
   if (options.fields > 0) return {};
   const auto unstated = [&](const char* why) {
-    return usage_error(fmt::format(
-        "{}: {}, so its number of columns must be stated: `fields` N (of pairs: `x_fields`, `y_fields`)", path(), why));
+    return fmt::format("{}: {}, so its number of columns must be stated: `fields` N (of pairs: `x_fields`, `y_fields`)",
+                       path(), why);
   };
-  if (options.bad_rows == BadRows::kMissing) return unstated("has no header and may have lines that cannot be read");
+  if (options.bad_rows == BadRows::kMissing)
+    return usage_error(unstated("has no header and may have lines that cannot be read"));
   const Result<bool> any = find_row();
   if (!any.ok()) return any.error();
-  if (!*any) return unstated("has neither a header nor rows");
+  if (!*any) return bad_input(unstated("has neither a header nor rows"));
   const char* at = nullptr;
   std::size_t line_breaks = 0;
   std::vector<std::string> fields;
   EIGENVEIL_TRY(texts(fields, at, line_breaks));
   if (at == end() && !at_end_) {
-    const auto size = static_cast<std::size_t>(at - begin());
+    const std::size_t size = at - begin();
     EIGENVEIL_TRY(read_on());
     at = begin() + size;
   }
-  if (at == end()) return unstated("has no header and one row alone");
+  if (at == end()) return bad_input(unstated("has no header and one row alone"));
   columns_.count = fields.size();
   return {};
 }
@@ -158,21 +158,21 @@ bool CsvText::is_blank() const {
 }
 
 Status CsvText::skip_row(const char* from, std::size_t line_breaks) {
-  auto done = static_cast<std::size_t>(from - begin());
+  const auto* at = from;
   while (true) {
-    const auto* at = begin() + done;
     while (at != end() && *at != '\n' && *at != '\r') ++at;
-    done = static_cast<std::size_t>(at - begin());
+    begin_ = at - buffer_.data();  // what lies before is not needed again
     if (at != end() && dialect_.finish(at, end()) == Scan::kLast) {
       finish_row(at, line_breaks);
       return {};
     }
     EIGENVEIL_TRY(read_on());
+    at = begin();
   }
 }
 
 void CsvText::finish_row(const char* at, std::size_t line_breaks) {
-  begin_ = static_cast<std::size_t>(at - buffer_.data());
+  begin_ = at - buffer_.data();
   line_ += 1 + line_breaks;
   ++rows_done_;
 }

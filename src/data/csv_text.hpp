@@ -94,6 +94,12 @@ class CsvText {
   bool is_blank() const;
   /// The row at hand is malformed at `from`, and ends with that line.
   Status skip_row(const char* from, std::size_t line_breaks);
+  /// The row at hand, which has come to `at`, is longer than a row may be.
+  bool is_too_long(const char* at) const { return static_cast<std::size_t>(at - begin()) > kLongestRow; }
+  /// It ends with the first line that ends beyond that length, in quotes or not: that is for the row alone to decide.
+  Status skip_long_row() { return skip_row(begin() + kLongestRow, 0); }
+  /// The row at hand does not end in the window, and nothing follows: a quote is open.
+  bool ends_in_quotes() const { return at_end_; }
   /// Goes on with other rows of the same kind; they are numbered from 1 again.
   void go_to(std::unique_ptr<ByteStream> stream);
   /// Reads on because the row at hand does not end in the window. Pointers into the window become invalid.
@@ -113,6 +119,8 @@ class CsvText {
   Error malformed(Scan scan, std::size_t column) const;
 
  private:
+  static constexpr std::size_t kLongestRow = std::size_t{64} << 20;
+
   Status refuse_binary();
   Status take_dialect(char wanted);
   Status read_names();

@@ -93,7 +93,7 @@ Result<std::size_t> File::read_descriptor(std::uint64_t offset, char* to, std::s
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_refusal(path_, errno);
     if (count == 0) break;
-    done += static_cast<std::size_t>(count);
+    done += count;
   }
   return done;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "columnar_source.hpp"
-#include "people.hpp"
 
 namespace eigenveil {
 namespace {
@@ -38,10 +37,7 @@ Result<std::unique_ptr<RowSource>> GivenRows::take(const SourceOptions& options)
   if (columns_.empty()) return usage_error(fmt::format("{}: there are no columns", name_));
   if (!source_) return usage_error(fmt::format("{} are read once, and were read already: give them again", name_));
   auto selection = EIGENVEIL_TRY(data::select_columns(name_, as_of_file(columns_), options));
-  return data::taking_person(
-      EIGENVEIL_TRY(data::chosen_from(std::move(source_), columns_.size(), data::with_person_last(std::move(selection)),
-                                      options.bad_rows, name_)),
-      options, name_);
+  return data::chosen_from(std::move(source_), columns_.size(), std::move(selection), options.bad_rows, name_);
 }
 
 }  // namespace eigenveil

@@ -31,7 +31,7 @@ class GzipStream final : public ByteStream {
     zlib_.avail_out = static_cast<uInt>(std::min(size, std::size_t{1} << 30));
     const uInt wanted = zlib_.avail_out;
     while (zlib_.avail_out == wanted && !ended_) EIGENVEIL_TRY(step());
-    return static_cast<std::size_t>(wanted - zlib_.avail_out);
+    return wanted - zlib_.avail_out;
   }
   double progress() const override {
     return offset_ >= file_->size() ? 1.0 : static_cast<double>(offset_) / static_cast<double>(file_->size());

@@ -171,7 +171,7 @@ Status widen_cache(const std::string& name, Opened& opened, std::uint64_t chunk_
   if (!access.valid() || H5Pset_chunk_cache(access.get(), kSlots, bytes, 1.0) < 0) return damaged(name);
   const ssize_t length = H5Iget_name(opened.set.get(), nullptr, 0);
   if (length <= 0) return damaged(name);
-  std::string path(static_cast<std::size_t>(length), '\0');
+  std::string path(length, '\0');
   H5Iget_name(opened.set.get(), path.data(), path.size() + 1);
   opened.set = Handle(H5Dopen2(opened.file.get(), path.c_str(), access.get()));
   return opened.set.valid() ? Status() : damaged(name);
@@ -230,7 +230,7 @@ Status open_set(const Recognised& from, const std::string& member, Opened& opene
                                  std::max(dimensions, 0)));
   hsize_t extent[2] = {0, 1};
   if (H5Sget_simple_extent_dims(space.get(), extent, nullptr) < 0) return damaged(name);
-  opened.dimensions = static_cast<std::size_t>(dimensions);
+  opened.dimensions = dimensions;
   const Result<ArrayShape> shape = array_shape(name, {extent, extent + dimensions}, *element);
   if (!shape.ok()) return shape.error();
   opened.shape = *shape;

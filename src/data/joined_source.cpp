@@ -18,6 +18,7 @@ struct Part {
   std::unique_ptr<RowSource> source;
   std::size_t width;                // columns before any choice
   std::vector<std::size_t> places;  // of the chosen ones
+  bool tells_people = false;        // one of its columns says whose rows they are
 };
 
 class JoinedSource final : public data::ColumnarSource {
@@ -53,6 +54,11 @@ class JoinedSource final : public data::ColumnarSource {
         own.categories.push_back(std::move(selection.categories[i]));
         part.places.push_back(i);
       }
+      part.tells_people = selection.person && *selection.person >= first && *selection.person < first + part.width;
+      if (part.tells_people) {
+        own.person = *selection.person - first;
+        own.whose = selection.whose;
+      }
       first += part.width;
       part.source =
           EIGENVEIL_TRY(data::chosen_from(std::move(part.source), part.width, std::move(own), bad_rows, name));
@@ -69,6 +75,7 @@ class JoinedSource final : public data::ColumnarSource {
     batch.first_row = done_;
     batch.rows = rows;
     batch.values.resize(rows * width_);
+    batch.people.clear();
     EIGENVEIL_TRY(scatter(parts_.front(), 0, batch));
     for (std::size_t p = 1; p < parts_.size(); ++p) EIGENVEIL_TRY(follow(parts_[p], batch));
     done_ += rows;
@@ -98,6 +105,7 @@ class JoinedSource final : public data::ColumnarSource {
     for (std::size_t i = 0; i < piece_.rows; ++i)
       for (std::size_t j = 0; j < width; ++j)
         batch.values[(first + i) * width_ + part.places[j]] = piece_.values[i * width + j];
+    if (part.tells_people) batch.people.insert(batch.people.end(), piece_.people.begin(), piece_.people.end());
     return {};
   }
 
@@ -130,7 +138,11 @@ class TextSource final : public data::ColumnarSource {
     batch.first_row = done_;
     batch.rows = std::min(max_rows, values_.size() - done_);
     batch.values.clear();
-    for (std::size_t i = done_; i < done_ + batch.rows; ++i)
+    batch.people.clear();
+    for (std::size_t i = done_; i < done_ + batch.rows; ++i) {
+      if (selection_->person)
+        batch.people.push_back(data::is_missing(values_[i]) ? PersonId{}
+                                                            : person_of(values_[i], selection_->whose.key));
       for (std::size_t c = 0; c < selection_->positions.size(); ++c) {
         const auto index = selection_->categories[c]->of_text(values_[i]);
         if (!index && bad_rows_ == BadRows::kError)
@@ -138,6 +150,7 @@ class TextSource final : public data::ColumnarSource {
                                       values_[i], *selection_->categories[c]);
         batch.values.push_back(index.value_or(std::numeric_limits<double>::quiet_NaN()));
       }
+    }
     done_ += batch.rows;
     return {};
   }

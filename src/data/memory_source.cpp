@@ -7,13 +7,12 @@ namespace eigenveil {
 
 MemorySource::MemorySource(RowMajorMatrix rows, std::vector<std::string> names)
     : rows_(std::move(rows)), names_(std::move(names)) {
-  for (Eigen::Index j = static_cast<Eigen::Index>(names_.size()); j < rows_.cols(); ++j)
-    names_.push_back(std::to_string(j + 1));
+  for (Eigen::Index j = names_.size(); j < rows_.cols(); ++j) names_.push_back(std::to_string(j + 1));
 }
 
 Status MemorySource::next(RawBatch& batch, std::size_t max_rows) {
   batch.first_row = position_;
-  batch.rows = std::min(max_rows, static_cast<std::size_t>(rows_.rows()) - position_);
+  batch.rows = std::min(max_rows, rows_.rows() - position_);
   const double* begin = rows_.data() + position_ * names_.size();
   batch.values.assign(begin, begin + batch.rows * names_.size());
   position_ += batch.rows;

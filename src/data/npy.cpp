@@ -16,7 +16,7 @@ Result<std::shared_ptr<std::vector<char>>> hold(ByteStream& stream, std::uint64_
   auto held = std::make_shared<std::vector<char>>();
   while (held->size() < bytes) {
     const std::size_t done = held->size();
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, bytes - done));
+    const std::size_t piece = std::min<std::uint64_t>(kPieceBytes, bytes - done);
     held->resize(done + piece);
     EIGENVEIL_TRY(read_exactly(stream, held->data() + done, piece, "array"));
   }

@@ -41,7 +41,7 @@ template <class Use>
 Status for_each_number(ByteStream& stream, const NpyHeader& header, const Use& use) {
   std::vector<char> bytes;
   for (std::uint64_t left = header.array_bytes(); left > 0; left -= bytes.size()) {
-    bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(left, kPieceBytes)));
+    bytes.resize(std::min<std::uint64_t>(left, kPieceBytes));
     EIGENVEIL_TRY(read_exactly(stream, bytes.data(), bytes.size(), "array"));
     with_loader(header.type, [&](const auto& load) {
       for (std::size_t at = 0; at < bytes.size(); at += header.type.size) use(load(bytes.data() + at));

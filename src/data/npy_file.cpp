@@ -37,8 +37,7 @@ std::string data::npy_header(std::size_t rows, std::size_t columns, bool is_vect
 
 std::string data::encode_npy(const NamedArray& array) {
   const RowMajorMatrix values = array.values;
-  std::string bytes = npy_header(static_cast<std::size_t>(array.is_vector ? values.size() : values.rows()),
-                                 static_cast<std::size_t>(values.cols()), array.is_vector);
+  std::string bytes = npy_header(array.is_vector ? values.size() : values.rows(), values.cols(), array.is_vector);
   return bytes.append(bytes_of(values));
 }
 
@@ -49,7 +48,7 @@ Result<NpyFile> NpyFile::create(const std::string& path, std::size_t columns) {
 }
 
 Status NpyFile::append(const RowMajorMatrix& rows) {
-  rows_ += static_cast<std::size_t>(rows.rows());
+  rows_ += rows.rows();
   return file_.append(bytes_of(rows));
 }
 

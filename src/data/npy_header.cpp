@@ -100,7 +100,7 @@ class Dictionary {
       if (code == std::errc::result_out_of_range) number = UINT64_MAX;
       if (code == std::errc::invalid_argument) return std::nullopt;
       numbers.push_back(number);
-      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      rest_.remove_prefix(end - rest_.data());
       if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);  // Python 2 wrote 3L
       if (!take(',') && !peek(')')) return std::nullopt;
     }

@@ -40,7 +40,7 @@ Result<Member> choose(const std::string& path, const std::vector<Member>& member
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end())
     return bad_input(fmt::format("{}: has no array {}; it holds {}", path, in_quotes(name), some_of(names)));
-  return members[static_cast<std::size_t>(found - names.begin())];
+  return members[found - names.begin()];
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ class Allowance {
     left_ -= bytes;
     return {};
   }
+  Status take_text(std::uint64_t bytes, const std::string& name) {
+    return take(bytes > kMost / kTimes ? kMost + 1 : kTimes * bytes, name);
+  }
 
  private:
   static constexpr std::uint64_t kAlways = std::uint64_t{64} << 20U;
@@ -33,10 +36,12 @@ class Allowance {
   std::uint64_t left_;
 };
 
+/// Text becomes a tree of values: `[],` is three bytes, and about fifty in memory. No more than what the file's own
+/// bytes are allowed, so that a text that was not packed always has room.
 Result<std::string> read_text(const data::ZipArchive& archive, std::size_t index, const std::string& name,
                               Allowance& allowance) {
   const auto member = EIGENVEIL_TRY(archive.open_member(index, name));
-  EIGENVEIL_TRY(allowance.take(member.size, name));
+  EIGENVEIL_TRY(allowance.take_text(member.size, name));
   std::string text(member.size, '\0');
   EIGENVEIL_TRY(data::read_exactly(*member.stream, text.data(), text.size(), "text"));
   EIGENVEIL_TRY(data::expect_end(*member.stream));
@@ -45,8 +50,8 @@ Result<std::string> read_text(const data::ZipArchive& archive, std::size_t index
 
 Result<Matrix> read_matrix(const data::NpzArray& array, Allowance& allowance) {
   const auto& [stream, header] = array;
-  const auto rows = static_cast<Eigen::Index>(header.shape.rows);
-  const auto columns = static_cast<Eigen::Index>(header.shape.columns);
+  const Eigen::Index rows = header.shape.rows;
+  const Eigen::Index columns = header.shape.columns;
   EIGENVEIL_TRY(
       allowance.take(std::uint64_t{header.shape.rows} * header.shape.columns * sizeof(double), stream->name()));
   Matrix values(rows, columns);

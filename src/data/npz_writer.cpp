@@ -74,12 +74,13 @@ Result<std::string> pack(const std::vector<NamedText>& members) {
 
 }  // namespace
 
-Status write_npz(const std::string& path, const std::vector<NamedArray>& arrays, const std::vector<NamedText>& texts) {
+Status write_npz(const std::string& path, const std::vector<NamedArray>& arrays, const std::vector<NamedText>& texts,
+                 FileModes modes) {
   std::vector<NamedText> members;
   members.reserve(arrays.size() + texts.size());
   for (const auto& array : arrays) members.push_back({array.name + ".npy", data::encode_npy(array)});
   members.insert(members.end(), texts.begin(), texts.end());
-  return write_file(path, EIGENVEIL_TRY(pack(members)));
+  return write_file(path, EIGENVEIL_TRY(pack(members)), modes);
 }
 
 }  // namespace eigenveil

@@ -34,15 +34,15 @@ Result<PersonId> person_of(double number, const PersonColumn::Key& key) {
 namespace data {
 
 Status NumberedPeople::next(RawBatch& batch, std::size_t max_rows) {
-  EIGENVEIL_TRY(source_->next(batch, max_rows));
+  EIGENVEIL_TRY(source().next(batch, max_rows));
   const std::size_t width = names_.size();
   batch.people.resize(batch.rows);
   for (std::size_t i = 0; i < batch.rows; ++i) {
     const auto person = person_of(batch.values[i * (width + 1) + width], person_.key);
-    if (!person)
+    if (!person && bad_rows_ == BadRows::kError)
       return bad_input(fmt::format("{}: row {}, column '{}': {}", name_, batch.first_row + i + 1, person_.column,
                                    person.error().message));
-    batch.people[i] = *person;
+    batch.people[i] = person ? *person : PersonId{};
     std::memmove(&batch.values[i * width], &batch.values[i * (width + 1)], width * sizeof(double));
   }
   batch.values.resize(batch.rows * width);
@@ -57,10 +57,10 @@ Selection with_person_last(Selection selection) {
   return selection;
 }
 
-std::unique_ptr<RowSource> taking_person(std::unique_ptr<RowSource> source, const SourceOptions& options,
-                                         std::string name) {
-  if (!options.person) return source;
-  return std::make_unique<NumberedPeople>(std::move(source), *options.person, std::move(name));
+std::unique_ptr<RowSource> taking_person(std::unique_ptr<RowSource> source, const std::optional<PersonColumn>& person,
+                                         std::string name, BadRows bad_rows) {
+  if (!person) return source;
+  return std::make_unique<NumberedPeople>(std::move(source), *person, std::move(name), bad_rows);
 }
 
 }  // namespace data

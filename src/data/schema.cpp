@@ -12,14 +12,25 @@
 #include "text.hpp"
 
 namespace eigenveil {
+namespace {
+
+constexpr const char* kMissingCategory = "missing";
+
+}  // namespace
+
 namespace data {
 namespace {
+
+constexpr double kLeastWeight = 1e-6;
+constexpr double kMostWeight = 1e6;
 
 std::optional<std::string> problem_of(const NumericColumn& column) {
   if (!std::isfinite(column.lower) || !std::isfinite(column.upper))
     return fmt::format("lower and upper must be finite, but are {} and {}", column.lower, column.upper);
   if (column.lower >= column.upper)
     return fmt::format("lower must be less than upper, but they are {} and {}", column.lower, column.upper);
+  if (column.missing && !(*column.missing >= column.lower && *column.missing <= column.upper))
+    return fmt::format("missing must lie between lower and upper, but is {}", *column.missing);
   return std::nullopt;
 }
 
@@ -29,6 +40,9 @@ std::optional<std::string> problem_of(const CategoricalColumn& column) {
   for (const std::string& value : column.values)
     if (!seen.insert(value).second) return fmt::format("the value {} is listed twice", in_quotes(value));
   if (column.other && *column.other >= column.values.size()) return "other is not one of the values";
+  if (column.missing && *column.missing > column.values.size()) return "missing is not one of the values";
+  if (!(column.weight >= kLeastWeight && column.weight <= kMostWeight))
+    return fmt::format("weight must lie between {:g} and {:g}, but is {}", kLeastWeight, kMostWeight, column.weight);
   return std::nullopt;
 }
 
@@ -81,6 +95,30 @@ std::optional<char> delimiter_from_name(const std::string& name) {
   for (const auto& [known, character] : kNames)
     if (name == known) return character;
   return std::nullopt;
+}
+
+Schema with_missing(Schema schema, MissingRule rule) {
+  for (ColumnSpec& spec : schema.columns) {
+    if (auto* numeric = std::get_if<NumericColumn>(&spec.kind)) {
+      const bool ranged = std::isfinite(numeric->lower) && std::isfinite(numeric->upper);
+      // halves first: lower + upper may overflow
+      const double middle = ranged ? numeric->lower / 2 + numeric->upper / 2 : 0;
+      numeric->missing = rule == MissingRule::kNone ? std::nullopt : std::optional(numeric->missing.value_or(middle));
+      continue;
+    }
+    auto& categorical = std::get<CategoricalColumn>(spec.kind);
+    auto& values = categorical.values;
+    if (rule == MissingRule::kNone) {
+      categorical.missing.reset();
+    } else if (!categorical.missing && rule == MissingRule::kValue) {
+      categorical.missing = values.size();
+    } else if (!categorical.missing) {
+      const auto found = std::find(values.begin(), values.end(), kMissingCategory);
+      categorical.missing = found - values.begin();
+      if (found == values.end()) values.emplace_back(kMissingCategory);
+    }
+  }
+  return schema;
 }
 
 std::vector<std::string> Schema::names() const {

@@ -58,7 +58,9 @@ constexpr std::string_view kIntroduction =
 #    lies between 0 and 120). Values outside are clamped to the nearer bound. Bounds that were read off the data leak
 #    what the data hold, and no privacy guarantee covers that;
 #  - or kind = "categorical", and remove the # before values: what the column can have, by its definition. A value that
-#    is not listed is an error; name one of the listed values as other to count it as that one.
+#    is not listed is an error; name one of the listed values as other to count it as that one. All values of a
+#    column together are as long as one number, however many there are: weight = 2 makes them as long as two.
+# With --missing value or category a missing cell counts as what missing says, or as the middle of the range.
 # Delete the columns that you do not need: fewer columns mean less noise.
 )";
 
@@ -70,6 +72,7 @@ kind = "" # numeric or categorical
 # upper =
 # values = ["", ""]
 # other = ""
+# missing =
 )";
 
 }  // namespace

@@ -75,7 +75,7 @@ class SchemaReader {
     if (const toml::node* node = root.get("fields")) {
       const auto count = node->value_exact<std::int64_t>();
       if (!count || *count < 1) return wrong(*node, "fields must be a whole number from 1");
-      schema.fields = static_cast<std::size_t>(*count);
+      schema.fields = *count;
     }
     return {};
   }
@@ -108,20 +108,33 @@ class SchemaReader {
   }
 
   Result<ColumnSpec> numeric(const toml::table& table, const std::string& name) const {
-    EIGENVEIL_TRY(only(table, name, {"name", "kind", "lower", "upper"}));
+    EIGENVEIL_TRY(only(table, name, {"name", "kind", "lower", "upper", "missing"}));
     if (!table.contains("lower") || !table.contains("upper"))
       return wrong(table,
                    fmt::format("column {}: fill in lower and upper: public bounds that you know without looking at "
                                "the data",
                                in_quotes(name)));
-    for (const char* key : {"lower", "upper"})
-      if (!table[key].is_number())
+    for (const char* key : {"lower", "upper", "missing"})
+      if (table.contains(key) && !table[key].is_number())
         return wrong(*table.get(key), fmt::format("column {}: {} must be a number", in_quotes(name), key));
-    return ColumnSpec{name, NumericColumn{*table["lower"].value<double>(), *table["upper"].value<double>()}};
+    return ColumnSpec{name, NumericColumn{*table["lower"].value<double>(), *table["upper"].value<double>(),
+                                          table["missing"].value<double>()}};
+  }
+
+  Result<std::optional<std::size_t>> one_of(const toml::table& table, const std::string& name,
+                                            const std::vector<std::string>& values, const char* key,
+                                            const char* what) const {
+    if (!table.contains(key)) return std::optional<std::size_t>();
+    const auto text = table[key].value_exact<std::string>();
+    const auto found = std::find(values.begin(), values.end(), text.value_or(""));
+    if (!text || found == values.end())
+      return wrong(*table.get(key), fmt::format("column {}: {} must be one of the values: it stands for {}",
+                                                in_quotes(name), key, what));
+    return std::optional<std::size_t>(found - values.begin());
   }
 
   Result<ColumnSpec> categorical(const toml::table& table, const std::string& name) const {
-    EIGENVEIL_TRY(only(table, name, {"name", "kind", "values", "other"}));
+    EIGENVEIL_TRY(only(table, name, {"name", "kind", "values", "other", "missing", "weight"}));
     const toml::array* values = table["values"].as_array();
     if (values == nullptr)
       return wrong(table,
@@ -133,15 +146,12 @@ class SchemaReader {
       if (!text) return wrong(value, fmt::format("column {}: every value must be a text in quotes", in_quotes(name)));
       kind.values.push_back(*text);
     }
-    if (table.contains("other")) {
-      const auto other = table["other"].value_exact<std::string>();
-      const auto found = std::find(kind.values.begin(), kind.values.end(), other.value_or(""));
-      if (!other || found == kind.values.end())
-        return wrong(*table.get("other"),
-                     fmt::format("column {}: other must be one of the values: it stands for those that "
-                                 "are not listed",
-                                 in_quotes(name)));
-      kind.other = static_cast<std::size_t>(found - kind.values.begin());
+    kind.other = EIGENVEIL_TRY(one_of(table, name, kind.values, "other", "those that are not listed"));
+    kind.missing = EIGENVEIL_TRY(one_of(table, name, kind.values, "missing", "those that are missing"));
+    if (table.contains("weight")) {
+      if (!table["weight"].is_number())
+        return wrong(*table.get("weight"), fmt::format("column {}: weight must be a number", in_quotes(name)));
+      kind.weight = *table["weight"].value<double>();
     }
     return ColumnSpec{name, std::move(kind)};
   }

@@ -145,6 +145,7 @@ Result<Selection> select_columns(const std::string& path, const FileColumns& fil
       return usage_error(
           fmt::format("{} is more than one column; a person's id is in one", in_quotes(options.person->column)));
     selection.person = person.front();
+    selection.whose = *options.person;
     if (place.contains(person.front()))
       return usage_error(
           fmt::format("{}: column {} says whose row it is, so it cannot be a feature too: choose the other columns",

@@ -45,6 +45,7 @@ struct Selection {
   std::vector<std::string> names;
   std::vector<std::optional<CategoryIndex>> categories;  ///< empty for a numeric column
   std::optional<std::size_t> person = {};                ///< position of the column that says whose row it is
+  PersonColumn whose = {};                               ///< that column, if there is one
 };
 
 Result<Selection> select_columns(const std::string& path, const FileColumns& file, const SourceOptions& options);

@@ -7,10 +7,10 @@
 namespace eigenveil {
 
 SlicedSource::SlicedSource(std::unique_ptr<RowSource> source, std::vector<double> cuts)
-    : source_(std::move(source)), cuts_(std::move(cuts)) {}
+    : PassingSource(std::move(source)), cuts_(std::move(cuts)) {}
 
 Status SlicedSource::next(RawBatch& batch, std::size_t max_rows) {
-  EIGENVEIL_TRY(source_->next(batch, max_rows));
+  EIGENVEIL_TRY(source().next(batch, max_rows));
   const std::size_t width = columns().size();
   for (std::size_t i = 0; i < batch.rows; ++i) {
     double& value = batch.values[(i + 1) * width - 1];

@@ -52,7 +52,7 @@ std::unique_ptr<ByteStream> file_stream(FilePtr file, std::uint64_t begin, std::
 Status ByteStream::skip(std::uint64_t size) {
   std::array<char, 65536> forgotten;
   while (size > 0) {
-    const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(size, forgotten.size()));
+    const std::size_t piece = std::min<std::uint64_t>(size, forgotten.size());
     EIGENVEIL_TRY(read_exactly(*this, forgotten.data(), piece, "array"));
     size -= piece;
   }

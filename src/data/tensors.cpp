@@ -19,8 +19,8 @@ std::vector<T> gathered(const std::vector<T>& from, const std::vector<std::size_
   std::vector<T> to;
   to.reserve(rows.size() * size);
   for (const std::size_t row : rows) {
-    const auto first = from.begin() + static_cast<std::ptrdiff_t>(row * size);
-    to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(size));
+    const auto first = from.begin() + row * size;
+    to.insert(to.end(), first, first + size);
   }
   return to;
 }
@@ -51,7 +51,7 @@ Result<Tensor> read_tensor(const std::string& name, const data::NpzArray& array)
 
 std::size_t Tensor::row_size() const {
   std::size_t size = 1;
-  for (std::size_t i = 1; i < shape.size(); ++i) size *= static_cast<std::size_t>(shape[i]);
+  for (std::size_t i = 1; i < shape.size(); ++i) size *= shape[i];
   return size;
 }
 

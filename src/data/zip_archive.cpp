@@ -25,7 +25,7 @@ class MemberStream final : public ByteStream {
       return bad_input(
           fmt::format("{}: the archive is damaged ({}); copy it again", name_, zip_file_strerror(member_.get())));
     done_ += static_cast<std::uint64_t>(count);
-    return static_cast<std::size_t>(count);
+    return count;
   }
   double progress() const override {
     return done_ >= size_ ? 1.0 : static_cast<double>(done_) / static_cast<double>(size_);

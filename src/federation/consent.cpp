@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/chain.hpp"
 #include "eigenveil/federation/protocol.hpp"
@@ -43,8 +44,7 @@ template <class Texts>
 std::string quoted_list(const Texts& texts, std::size_t most) {
   std::vector<std::string> shown;
   for (const auto& text : texts) {
-    if (shown.size() == most)
-      return fmt::format("{} and {} more", fmt::join(shown, ", "), static_cast<std::size_t>(std::size(texts)) - most);
+    if (shown.size() == most) return fmt::format("{} and {} more", fmt::join(shown, ", "), std::size(texts) - most);
     shown.push_back(quote(text));
   }
   return fmt::format("{}", fmt::join(shown, ", "));
@@ -70,8 +70,12 @@ void add_rows(const wire::v2::Rows& rows, const SiteConfig& config, Lines& lines
     lines.add("Columns", in_words(rows.columns(i)));
   if (rows.columns_size() > kShownColumns)
     lines.add("Columns", fmt::format("and {} more, as in this site's schema", rows.columns_size() - kShownColumns));
-  lines.add("Missing", rows.zero_missing() ? "a row with a missing value counts as zero"
-                                           : "a row with a missing value ends the study here");
+  lines.add("Missing", rows.missing() == wire::v2::Rows::MISSING_VALUE
+                           ? "a missing value counts as a public one, as the schema says"
+                       : rows.missing() == wire::v2::Rows::MISSING_CATEGORY
+                           ? "a missing value counts as a category of its own, or a public number"
+                       : rows.zero_missing() ? "a row with a missing value counts as zero"
+                                             : "a row with a missing value ends the study here");
   lines.add("Bound", fmt::format("rows are shortened to {:g}", rows.radius()));
   if (rows.has_response())
     lines.add("Response",
@@ -167,16 +171,21 @@ std::string in_words(const Proposal& proposal, const std::string& hash, const Ac
   add_plan(proposal, lines);
   add_condition(proposal, config, lines);
   lines.add("Costs",
-            fmt::format("epsilon {:.4g} at delta {:g} under this condition ({}; it protects one {}, who has rows at no "
+            fmt::format("epsilon {:.4g} at delta {} under this condition ({}; it protects one {}, who has rows at no "
                         "more than {} of the sites)",
-                        accepted.epsilon, proposal.delta(), name(accepted.plan.adjacency), quote(proposal.unit()),
-                        proposal.sites_per_person()));
+                        accepted.epsilon, plain(proposal.delta()), name(accepted.plan.adjacency),
+                        quote(proposal.unit()), proposal.sites_per_person()));
   if (!accepted.plan.person.empty())
     lines.add("Protects",
               fmt::format("one person's rows at one site; whose they are here says the column {}. Ids are not compared "
                           "between sites: whoever has rows at several has the guarantee of as many persons who act "
                           "together",
                           quote(accepted.plan.person)));
+  if (const auto& person = accepted.rows.person)
+    lines.add("Counts", fmt::format("a row of a person of m rows as 1/{}{}{}",
+                                    person->least_rows > 1 ? fmt::format("max({}, m)", person->least_rows) : "m",
+                                    person->most_rows ? fmt::format(", of {} kept by chance", *person->most_rows) : "",
+                                    person->missing_is_own ? "; one without an id as a person of its own" : ""));
   lines.add("Alone", fmt::format("epsilon {:.4g} if all other sites and the coordinator join against this one",
                                  accepted.epsilon_alone));
   lines.add("Budget", fmt::format("of data set {}: {}", quote(config.dataset), printable(budget, 1000)));

@@ -17,8 +17,9 @@ namespace {
 
 class FederatedRows final : public HeldRows {
  public:
-  FederatedRows(const CoordinatorOptions& options, wire::v2::Rows rows, std::size_t columns, Lattice lattice)
-      : options_(options), rows_(std::move(rows)), columns_(columns), lattice_(lattice) {}
+  FederatedRows(const CoordinatorOptions& options, wire::v2::Rows rows, std::size_t columns, Lattice lattice,
+                std::optional<PersonOptions> person)
+      : options_(options), rows_(std::move(rows)), columns_(columns), lattice_(lattice), person_(std::move(person)) {}
 
   std::size_t columns() const override { return columns_; }
   Lattice lattice() const override { return lattice_; }
@@ -37,6 +38,7 @@ class FederatedRows final : public HeldRows {
   wire::v2::Rows rows_;
   std::size_t columns_;
   Lattice lattice_;
+  std::optional<PersonOptions> person_;
 };
 
 // Spare rounds are charged like the least noisy answer of the plan.
@@ -62,7 +64,12 @@ Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request,
   proposal.set_purpose(options_.purpose);
   *proposal.mutable_rows() = rows_;
   proposal.set_adjacency(std::string(name(plan.adjacency)));
-  proposal.set_unit(lattice_.weight_bits > 0 ? "person" : "row");
+  proposal.set_unit(person_ ? "person" : "row");
+  if (person_) {
+    proposal.mutable_people()->set_least_rows(number(person_->least_rows));
+    proposal.mutable_people()->set_most_rows(number(person_->most_rows.value_or(0)));
+    proposal.mutable_people()->set_missing_is_own(person_->missing_is_own);
+  }
   proposal.set_sites_per_person(1);
   proposal.set_aggregation(options_.secure() ? wire::v2::Proposal::SECURE : wire::v2::Proposal::LOCAL);
   for (const auto& [site, pin] : options_.peers) {
@@ -80,8 +87,7 @@ Result<wire::v2::Proposal> FederatedRows::proposal(const ChargeRequest& request,
     asked.events.pop_back();
   }
   const auto& sorted = rows_.class_column();
-  const auto classes =
-      number(static_cast<std::size_t>(sorted.cuts_size() > 0 ? sorted.cuts_size() + 1 : sorted.classes_size()));
+  const auto classes = number(sorted.cuts_size() > 0 ? sorted.cuts_size() + 1 : sorted.classes_size());
   EIGENVEIL_TRY(describe(asked, number(columns_), classes, options_.questions, proposal));
   proposal.set_epsilon(request.privacy.epsilon.value());
   proposal.set_delta(request.privacy.delta.value());
@@ -158,15 +164,15 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
                          {"shares", options_.shares()},
                          {"sites_per_person", proposal.sites_per_person()},
                          {"searches", "counts of rows by cell with Gaussian noise"}};
-  const std::string people = lattice_.weight_bits == 0 ? ""
-                                                       : " It protects one person's rows at one site. Ids are not "
-                                                         "compared between sites: whoever has rows at several "
-                                                         "has the guarantee of as many persons who act together.";
+  const std::string of_whom =
+      person_ ? "It protects one person's rows at one site. Ids are not compared between sites: whoever has rows at "
+                "several has the guarantee of as many persons who act together."
+              : "A person has rows at one site only.";
   if (!options_.secure()) {
     told["condition"] =
         "It holds for each site's rows against the coordinator and all other sites together: every site adds the full "
-        "noise. A person has rows at one site only." +
-        people;
+        "noise. " +
+        of_whom;
     return told;
   }
   told["colluders"] = options_.colluders;
@@ -176,10 +182,9 @@ nlohmann::json FederatedRows::told(const wire::v2::Proposal& proposal, double ep
   told["condition"] = fmt::format(
       "It holds for each site's rows as long as at most {} of the {} sites tell the coordinator what they know, "
       "whoever of "
-      "the others is missing: each site adds 1/{} of the noise variance (k = {}), and a person has rows at one site "
-      "only "
-      "(m = 1). If all other sites and the coordinator join against one site, its rows have epsilon {:.4g} alone.{}",
-      options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), epsilon_alone, people);
+      "the others is missing: each site adds 1/{} of the noise variance (k = {}). {} If all other sites and the "
+      "coordinator join against one site, its rows have epsilon {:.4g} alone.",
+      options_.colluders, options_.sites.size(), options_.shares(), options_.shares(), of_whom, epsilon_alone);
   return told;
 }
 
@@ -224,9 +229,9 @@ Result<ChargedOracle> FederatedRows::charge(const ChargeRequest& request, Observ
     charge.plan.events.pop_back();
   }
   charge.federation = std::make_shared<nlohmann::json>(told(agreed, epsilon_alone));
-  auto oracle =
-      EIGENVEIL_TRY(FederatedOracle::make(shared, {proposed, *std::move(roster), charge.plan, lattice_, columns_},
-                                          options_, std::move(journal), charge.federation));
+  auto oracle = EIGENVEIL_TRY(FederatedOracle::make(
+      shared, {proposed, *std::move(roster), charge.plan, lattice_, columns_, person_ && person_->least_rows > 1},
+      options_, std::move(journal), charge.federation));
   return ChargedOracle{std::move(charge), std::move(oracle)};
 }
 
@@ -238,13 +243,14 @@ class FederatedEngine final : public Engine {
     if (options.pairs) return usage_error("clip cannot be fitted on pairs that others hold");
     if (run.insecure_seed)
       return usage_error("`insecure_seed` is for rows of one's own: sites draw their noise themselves");
+    if (options.person) EIGENVEIL_TRY(eigenveil::check(*options.person));
     const auto bound = EIGENVEIL_TRY(first_bound(options, opened.map));
     const Lattice lattice{bound.value(), BoundingOptions{bound}.bits, options.person ? kPersonBits : 0};
     wire::v2::Rows rows = to_wire(options, opened);
     rows.set_radius(lattice.radius);
     rows.set_bits(static_cast<std::uint32_t>(lattice.bits));
     return std::unique_ptr<HeldRows>(
-        std::make_unique<FederatedRows>(options_, std::move(rows), opened.map.features(), lattice));
+        std::make_unique<FederatedRows>(options_, std::move(rows), opened.map.features(), lattice, options.person));
   }
 
  private:

@@ -65,7 +65,7 @@ FederatedOracle::~FederatedOracle() { sites_->finish(); }
 
 RowsShape FederatedOracle::shape() const {
   RowsShape shape{study_.columns, std::nullopt, study_.lattice, study_.plan.adjacency};
-  if (study_.plan.adjacency == Adjacency::kReplaceOne) shape.rows = rows_of(everyone_);
+  if (study_.plan.adjacency == Adjacency::kReplaceOne && !study_.total_private) shape.rows = rows_of(everyone_);
   return shape;
 }
 

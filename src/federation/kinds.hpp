@@ -42,14 +42,12 @@ inline constexpr std::array<KindFacts, wire::v2::Kind_ARRAYSIZE> kKinds = {{
 /// A kind that the protocol has and the table forgets, or has elsewhere, does not compile.
 constexpr bool every_kind_has_its_row() {
   for (int i = 0; i < wire::v2::Kind_ARRAYSIZE; ++i)
-    if (kKinds[static_cast<std::size_t>(i)].kind != i) return false;
+    if (kKinds[i].kind != i) return false;
   return true;
 }
 static_assert(every_kind_has_its_row());
 
 /// A number of no kind is unknown.
-inline const KindFacts& facts(wire::v2::Kind kind) {
-  return kKinds[wire::v2::Kind_IsValid(kind) ? static_cast<std::size_t>(kind) : 0];
-}
+inline const KindFacts& facts(wire::v2::Kind kind) { return kKinds[wire::v2::Kind_IsValid(kind) ? kind : 0]; }
 
 }  // namespace eigenveil::federation

@@ -50,6 +50,13 @@ bool same(const google::protobuf::Message& a, const google::protobuf::Message& b
   return canonical_bytes(a) == canonical_bytes(b);
 }
 
+const char* missing_word(const wire::v2::Rows& rows) {
+  return rows.missing() == wire::v2::Rows::MISSING_VALUE      ? "value"
+         : rows.missing() == wire::v2::Rows::MISSING_CATEGORY ? "category"
+         : rows.zero_missing()                                ? "zero-row"
+                                                              : "error";
+}
+
 // Where a proposal's rows differ from the site's own, in words.
 std::string difference(const wire::v2::Rows& proposed, const wire::v2::Rows& own) {
   for (int i = 0; i < own.columns_size() && i < proposed.columns_size(); ++i)
@@ -57,9 +64,8 @@ std::string difference(const wire::v2::Rows& proposed, const wire::v2::Rows& own
       return fmt::format("its bounds or values of column {} differ from this site's schema",
                          quote(own.columns(i).name()));
   if (own.columns_size() != proposed.columns_size()) return "its class column is among its features";
-  if (own.zero_missing() != proposed.zero_missing())
-    return fmt::format("its rule for missing values is not this site's: use `missing` {}",
-                       own.zero_missing() ? "zero-row" : "error");
+  if (own.zero_missing() != proposed.zero_missing() || own.missing() != proposed.missing())
+    return fmt::format("its rule for missing values is not this site's: use `missing` {}", missing_word(own));
   if (own.class_column().drop_unlisted() != proposed.class_column().drop_unlisted())
     return fmt::format("its rule for rows of no listed class is not this site's: use `unlisted` {}",
                        own.class_column().drop_unlisted() ? "drop" : "error");

@@ -83,7 +83,7 @@ std::string key_hash_of(const X509_PUBKEY* key) {
   unsigned char* der = nullptr;
   const int size = i2d_X509_PUBKEY(key, &der);
   unsigned char digest[SHA256_DIGEST_LENGTH] = {};
-  if (size > 0) SHA256(der, static_cast<std::size_t>(size), digest);
+  if (size > 0) SHA256(der, size, digest);
   OPENSSL_free(der);
   std::string text;
   for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);

@@ -10,6 +10,7 @@
 #include "eigenveil/federation/script.hpp"
 #include "eigenveil/federation/site_config.hpp"
 #include "eigenveil/privacy/accountant.hpp"
+#include "eigenveil/privacy/least_delta.hpp"
 #include "kinds.hpp"
 #include "own_rows.hpp"
 
@@ -216,16 +217,28 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
   return {};
 }
 
-// Whose rows they are is the site's own affair: a proposal says only whether it is about people.
+// Whose rows they are is the site's own affair, and who is who where an id is missing: a proposal says whether it is
+// about people, and what their rows count.
 Status add_people(const Proposal& proposal, const SiteConfig& config, Accepted& accepted) {
+  if ((proposal.unit() == "person") != proposal.has_people())
+    return bad_input("what rows of people count goes with protecting people, and only with it");
   if (proposal.unit() == "row") return {};
   if (proposal.unit() != "person")
     return bad_input(fmt::format("it protects one {}, which is neither a row nor a person", quote(proposal.unit())));
   if (config.person.empty())
     return bad_input(
         "it protects people, and this site's file does not say whose its rows are: add person = \"COLUMN\"");
+  if (!(proposal.delta() >= kLeastDeltaOfPeople))
+    return bad_input("it protects people, to whom no delta below 1e-18 can be promised");
+  const auto& rule = proposal.people();
+  if (rule.missing_is_own() != config.missing_person_is_own)
+    return bad_input(fmt::format("its rule for rows without an id is not this site's: use `missing_person` {}",
+                                 config.missing_person_is_own ? "own" : "error"));
   accepted.plan.person = config.person;
-  accepted.rows.person = PersonOptions{config.person};
+  accepted.rows.person = PersonOptions{config.person, rule.least_rows(), {}, rule.missing_is_own()};
+  if (rule.most_rows() > 0) accepted.rows.person->most_rows = rule.most_rows();
+  if (const auto sensible = check(*accepted.rows.person); !sensible)
+    return bad_input("its rule for the rows of a person is malformed: " + sensible.error().message);
   return {};
 }
 

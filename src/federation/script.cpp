@@ -33,6 +33,7 @@ Kind kind_of(const wire::v2::SumQuery& sum) {
       return Kind::PROJECTED_GRAM;
     case Case::kSoftmaxGradient:
       return Kind::SOFTMAX_GRADIENT;
+    case Case::kScoreCounts:  // no question for sites
     case Case::KIND_NOT_SET:
       break;
   }
@@ -60,6 +61,7 @@ Size size_of(const wire::v2::SumQuery& sum) {
       return {.classes = sum.class_counts().classes()};
     case Case::kGram:
     case Case::kSquaredNorms:
+    case Case::kScoreCounts:
     case Case::KIND_NOT_SET:
       break;
   }

@@ -58,8 +58,8 @@ Status SiteStudy::check_among(const wire::v2::Ask& ask) const {
       !std::includes(among_.begin(), among_.end(), among.begin(), among.end()))
     return bad_input("the coordinator asks a set of sites that is none, without this one, or larger than before");
   if (!secure()) return {};
-  const auto pinned = static_cast<std::size_t>(
-      std::count_if(among.begin(), among.end(), [&](const auto& site) { return config_.peers.contains(site); }));
+  const std::size_t pinned =
+      std::count_if(among.begin(), among.end(), [&](const auto& site) { return config_.peers.contains(site); });
   if (pinned >= config_.colluders + shares()) return {};
   return bad_input(
       fmt::format("the coordinator asks for a total over {} sites of which this one knows {}: {} of them may "

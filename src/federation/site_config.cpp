@@ -61,7 +61,7 @@ Result<ClassRule> class_rule(const toml::node& node, const ColumnSpec& spec) {
     if (!slices || table->size() != 1 || *slices < 2 || *slices > 10'000)
       return bad_input("write { slices = N } with N from 2 to 10000");
     if (numeric == nullptr) return bad_input("only a numeric column has slices");
-    rule.cuts = equal_cuts(*numeric, static_cast<std::size_t>(*slices));
+    rule.cuts = equal_cuts(*numeric, *slices);
     return rule;
   }
   const toml::array* list = node.as_array();
@@ -89,7 +89,7 @@ Result<ClassRule> class_rule(const toml::node& node, const ColumnSpec& spec) {
 Status read_columns(Section& root, const std::string& path, SiteConfig& config) {
   root.take("columns", config.columns);
   for (std::size_t i = 0; i < config.columns.size(); ++i) {
-    const auto before = config.columns.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto before = config.columns.begin() + i;
     if (find_column(config.schema, config.columns[i]) == nullptr)
       return bad_input(fmt::format("{}: the schema has no column {}", path, quote(config.columns[i])));
     if (std::find(config.columns.begin(), before, config.columns[i]) != before)
@@ -188,9 +188,11 @@ Status read_rows_section(Section& root, const std::string& path, SiteConfig& con
   root.take("schema", schema, true);
   std::size_t missing = 0;
   std::size_t unlisted = 0;
-  root.take_word("missing", {"zero-row", "error"}, missing);
+  root.take_word("missing", {"zero-row", "error", "value", "category"}, missing);
   root.take_word("unlisted", {"drop", "error"}, unlisted);
-  config.missing = missing == 0 ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+  constexpr MissingPolicy kPolicies[] = {MissingPolicy::kZeroRow, MissingPolicy::kError, MissingPolicy::kValue,
+                                         MissingPolicy::kCategory};
+  config.missing = kPolicies[missing];
   config.drop_unlisted = unlisted == 0;
   double bound = 0;
   root.take("row_bound", bound);
@@ -206,6 +208,18 @@ Status read_rows_section(Section& root, const std::string& path, SiteConfig& con
   config.source.fields = config.schema.fields;
   config.data = near(path, config.data);
   return read_columns(root, path, config);
+}
+
+// An id is no feature and no class: a study that named it would be refused when it is too late to be cheap.
+Status check_person(const std::string& path, const SiteConfig& config) {
+  const auto& offered = config.columns;
+  const bool feature = offered.empty() ? find_column(config.schema, config.person) != nullptr
+                                       : std::find(offered.begin(), offered.end(), config.person) != offered.end();
+  if (config.person.empty() || !(feature || config.classes.contains(config.person))) return {};
+  return bad_input(fmt::format(
+      "{}: {} says whose a row is, so it is no column to learn from: take it out of the schema, or list the "
+      "others as columns",
+      path, quote(config.person)));
 }
 
 Result<Identity> read_identity(Section tls, const std::string& path) {
@@ -241,11 +255,15 @@ Result<SiteConfig> read_site_config(const std::string& path) {
   root.take("dataset", config.dataset, true);
   root.take("ledger", config.ledger);
   root.take("person", config.person);
+  std::size_t missing_person = 0;
+  root.take_word("missing_person", {"error", "own"}, missing_person);
+  config.missing_person_is_own = missing_person == 1;
   config.state = "state";
   root.take("state", config.state);
   config.quantum_ms = 50;
   root.take("quantum_ms", config.quantum_ms, 0, 600'000);
   EIGENVEIL_TRY(read_rows_section(root, path, config));
+  EIGENVEIL_TRY(check_person(path, config));
   EIGENVEIL_TRY(read_policy(Section(root.table("policy"), path + ", [policy]"), path, config.policy));
   EIGENVEIL_TRY(read_limits(Section(root.table("limits"), path + ", [limits]"), config.limits));
   const toml::table* tls = root.table("tls", true);

@@ -60,9 +60,10 @@ Result<std::string> data_of(const SiteConfig& config, const StudyKeys& keys) {
   return hex(keys.data.derive("member", {*files, config.source.member}).view());
 }
 
-// Whether a row can be such that the site does not take part.
+// Whether a row can be such that the site does not take part: one that does not say whose it is, for instance.
 bool rows_can_refuse(const RowOptions& rows) {
-  return rows.missing == MissingPolicy::kError ||
+  return rows.missing == MissingPolicy::kError || rows.source.header == HeaderRule::kNo ||
+         (rows.person && !rows.person->missing_is_own) ||
          (rows.class_column && rows.class_column->cuts.empty() && !rows.class_column->drop_unlisted);
 }
 

@@ -66,7 +66,7 @@ bool read_at(int file, std::uint64_t at, void* into, std::size_t size) {
     if (got <= 0) return false;
     next += got;
     at += static_cast<std::uint64_t>(got);
-    size -= static_cast<std::size_t>(got);
+    size -= got;
   }
   return true;
 }
@@ -77,7 +77,7 @@ bool write_at(int file, std::uint64_t at, std::string_view bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     at += static_cast<std::uint64_t>(written);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(written);
   }
   return true;
 }

@@ -143,7 +143,7 @@ class TlsConnection {
     char bytes[4096];
     for (int size = 0; (size = BIO_read(out_, bytes, sizeof bytes)) > 0;) {
       for (int sent = 0; sent < size;) {
-        const auto now = ::send(socket_, bytes + sent, static_cast<std::size_t>(size - sent), MSG_NOSIGNAL);
+        const auto now = ::send(socket_, bytes + sent, size - sent, MSG_NOSIGNAL);
         if (now >= 0)
           sent += static_cast<int>(now);
         else if (errno != EINTR && !(errno == EAGAIN && wait_for(socket_, POLLOUT, until)))

@@ -61,7 +61,7 @@ class Section {
     take(key, text);
     const auto found = std::find(words.begin(), words.end(), text);
     if (found == words.end()) return wrong(key, fmt::format("must be one of {}", fmt::join(words, ", ")));
-    to = static_cast<std::size_t>(found - words.begin());
+    to = found - words.begin();
   }
   const toml::table* table(const char* key, bool required = false) {
     const toml::node* node = find(key);

@@ -97,7 +97,28 @@ Result<double> fewness(const Estimator& estimator, const Sample& sample, Budget 
   return sample.fewness[key] = std::max(0.0, mean - spread);
 }
 
-// One fit's share of the mean of `runs` of them. True: all that it knows of products comes through a filter.
+// Of each true component, that none of the found ones captures: 1 - ||V^T u||^2
+Vector missed_by(const Matrix& V, const Matrix& U) {
+  return (1 - (V.transpose() * U).colwise().squaredNorm().transpose().array()).max(0.0);
+}
+
+// One fit's share of the mean of `runs` of them.
+Status add_error(Forecast& result, const Estimator& estimator, const Result<Fit>& fit, const Truth& truth,
+                 const std::function<double(const Matrix&)>& lost, double runs) {
+  // Answers that are nothing but noise are bad input: nothing was learnt.
+  if (!fit && fit.error().code != ErrorCode::kBadInput) return fit.error();
+  const Measure& measure = measure_of(estimator.name());
+  result.error += (fit ? measure.error(truth, *fit) : 1.0) / runs;
+  if (!measure.components || !lost) return {};
+  const Matrix V = fit ? Matrix(array_of(*fit, "components").transpose()) : Matrix();
+  result.lost = result.lost.value_or(0) + (fit ? lost(V) : 1.0) / runs;
+  const Matrix U = truth("components").transpose();
+  if (result.missed.size() == 0) result.missed = Vector::Zero(U.cols());
+  result.missed += (fit ? missed_by(V, U) : Vector(Vector::Ones(U.cols()))) / runs;
+  return {};
+}
+
+// True: all that it knows of products comes through a filter.
 Result<bool> add_run(Forecast& result, const Estimator& estimator, const Draw& draw, const PrivacyPlan& plan,
                      const Budget& budget, std::uint64_t seed, double runs) {
   LocalOracle local = oracle_on(draw.rows, plan, seed);
@@ -105,12 +126,7 @@ Result<bool> add_run(Forecast& result, const Estimator& estimator, const Draw& d
   const auto begin = std::chrono::steady_clock::now();
   const auto fit = estimator.fit(oracle, budget);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  // Answers that are nothing but noise are bad input: nothing was learnt.
-  if (!fit && fit.error().code != ErrorCode::kBadInput) return fit.error();
-  const Measure& measure = measure_of(estimator.name());
-  result.error += (fit ? measure.error(truth_of(draw, estimator, plan, budget), *fit) : 1.0) / runs;
-  if (measure.components && draw.lost)
-    result.lost = result.lost.value_or(0) + (fit ? draw.lost(array_of(*fit, "components").transpose()) : 1.0) / runs;
+  EIGENVEIL_TRY(add_error(result, estimator, fit, truth_of(draw, estimator, plan, budget), draw.lost, runs));
   result.seconds += took.count() / runs;
   result.noise = std::move(oracle.noise);
   return oracle.only_filtered();
@@ -134,11 +150,51 @@ Result<Forecast> forecast_here(const Estimator& estimator, const Sample& sample,
     const double owed = EIGENVEIL_TRY(fewness(estimator, sample, budget));
     const double error = std::max(result.error - owed * (1 - 1 / factor), result.error / factor);
     if (result.lost) *result.lost *= error / result.error;
+    result.missed *= error / result.error;
     result.error = error;
   }
   for (AnswerNoise& answer : result.noise)
     if (answer.search) answer.deviation *= factor;
   return result;
+}
+
+// As `calibrate` would settle it, a pure answer counted as a Gaussian one of mu = epsilon: exact without pure answers,
+// and else within the few percent of the budget that they have.
+Result<PrivacyPlan> near_plan_of(const Estimator& estimator, const RowsShape& shape, const Budget& budget) {
+  PrivacyPlan plan = EIGENVEIL_TRY(estimator.plan(shape, budget));
+  if (estimator.noise_settled()) return plan;
+  if (samples_batches(plan)) return near_plan(std::move(plan), budget);
+  double squares = 0;
+  for (const PrivacyEvent& event : plan.events) {
+    const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism);
+    const auto* pure = std::get_if<PureEvent>(&event.mechanism);
+    const double weight = gaussian != nullptr ? gaussian->mu.value() : pure != nullptr ? pure->epsilon.value() : 0;
+    squares += weight * weight * static_cast<double>(event.count);
+  }
+  return scaled_plan(std::move(plan), gaussian_mu(budget.epsilon, budget.delta) / std::sqrt(squares));
+}
+
+Result<std::optional<Forecast>> forecast_by_law(const Estimator& estimator, RowLaw& law, const Budget& budget,
+                                                std::size_t rows, std::size_t draws, bool whole) {
+  RowsShape shape{law.columns(), {}, {law.radius(), 20}, budget.adjacency};
+  if (budget.adjacency == Adjacency::kReplaceOne) shape.rows = rows;
+  const PrivacyPlan plan = EIGENVEIL_TRY(near_plan_of(estimator, shape, budget));
+  Forecast result{.method = estimator.describe()};
+  for (std::uint64_t seed = 1; seed <= draws; ++seed) {
+    const Truth truth = [&](const std::string& array) { return law.truth(array, seed, whole); };
+    const auto lost = [&](const Matrix& V) { return law.lost(V, seed, whole); };
+    const auto oracle = law.oracle(rows, plan, seed, whole);
+    RecordingOracle recording(*oracle, static_cast<double>(rows) * oracle->stretch());
+    const auto begin = std::chrono::steady_clock::now();
+    const auto fit = estimator.fit(recording, budget);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    if (oracle->at_a_loss()) return std::optional<Forecast>();
+    EIGENVEIL_TRY(add_error(result, estimator, fit, truth, lost, static_cast<double>(draws)));
+    result.seconds += took.count() / static_cast<double>(draws);
+    result.noise = std::move(recording.noise);
+    result.passes = std::move(recording.passes);
+  }
+  return std::optional(std::move(result));
 }
 
 }  // namespace
@@ -172,6 +228,17 @@ Matrix array_of(const Fit& fit, const std::string& name) {
 
 Result<Forecast> forecast(const Estimator& estimator, const Sample& sample, const Budget& budget, std::size_t rows) {
   return on_one_thread([&] { return forecast_here(estimator, sample, budget, rows); });
+}
+
+Result<std::optional<Forecast>> forecast(const Estimator& estimator, RowLaw& law, const Budget& budget,
+                                         std::size_t rows, std::size_t draws) {
+  constexpr std::size_t kColumns = 1200;  // of all draws together
+  return on_one_thread([&]() -> Result<std::optional<Forecast>> {
+    if (measure_of(estimator.name()).components)
+      if (auto quick = EIGENVEIL_TRY(forecast_by_law(estimator, law, budget, rows, draws, false))) return quick;
+    const std::size_t fewer = std::clamp<std::size_t>(kColumns / law.columns(), 1, draws);
+    return forecast_by_law(estimator, law, budget, rows, fewer, true);
+  });
 }
 
 std::size_t best_of(const std::vector<Forecast>& forecasts) {

@@ -23,14 +23,14 @@ constexpr std::size_t kGepNumbers = std::size_t{1} << 21;  // that a draw may ta
 RowMajorMatrix draw_rows(const GepModel& model, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  const auto n = static_cast<Eigen::Index>(count);
-  const auto d = static_cast<Eigen::Index>(model.columns);
+  const Eigen::Index n = count;
+  const Eigen::Index d = model.columns;
   RowMajorMatrix rows = RowMajorMatrix::NullaryExpr(n, d + 1, [&] { return normal(random); });
-  const auto classes = static_cast<Eigen::Index>(model.classes);
+  const Eigen::Index classes = model.classes;
   if (model.task == GepTask::kCca) {
-    const auto x = static_cast<Eigen::Index>(model.x_columns);
+    const Eigen::Index x = model.x_columns;
     const double rest = std::sqrt(1 - model.signal * model.signal);
-    for (Eigen::Index k = 0; k < static_cast<Eigen::Index>(model.components); ++k)
+    for (std::size_t k = 0; k < model.components; ++k)
       rows.col(x + k) = model.signal * rows.col(k) + rest * rows.col(x + k);
     rows.col(d).setZero();
   } else if (model.task == GepTask::kFda) {

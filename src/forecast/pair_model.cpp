@@ -17,12 +17,11 @@ constexpr std::size_t kPairNumbers = std::size_t{1} << 20;  // that the draw may
 RowMajorMatrix draw_pairs(const PairModel& model, std::size_t count) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
-  const auto x = static_cast<Eigen::Index>(model.x_columns);
-  const auto y = static_cast<Eigen::Index>(model.y_columns);
-  RowMajorMatrix rows =
-      RowMajorMatrix::NullaryExpr(static_cast<Eigen::Index>(count), x + y, [&] { return normal(random); });
+  const Eigen::Index x = model.x_columns;
+  const Eigen::Index y = model.y_columns;
+  RowMajorMatrix rows = RowMajorMatrix::NullaryExpr(count, x + y, [&] { return normal(random); });
   const double rest = std::sqrt(1 - model.correlation * model.correlation);
-  for (Eigen::Index k = 0; k < static_cast<Eigen::Index>(model.dim); ++k)
+  for (std::size_t k = 0; k < model.dim; ++k)
     rows.col(x + k) = model.correlation * rows.col(k) + rest * rows.col(x + k);
   for (Eigen::Index i = 0; i < rows.rows(); ++i) {
     rows.row(i).head(x).normalize();
@@ -50,11 +49,9 @@ class PairRows final : public PublicModel {
     auto bounded = EIGENVEIL_TRY(BoundedRows::read(source, ColumnMap::identity(source.columns()), bounding));
     Sample sample;
     sample.draws.push_back({std::move(bounded), [model = model_](const std::string& array) -> Matrix {
-                              const auto r = static_cast<Eigen::Index>(model.dim);
-                              if (array == "image_weights")
-                                return Matrix::Identity(r, static_cast<Eigen::Index>(model.x_columns));
-                              if (array == "text_weights")
-                                return Matrix::Identity(r, static_cast<Eigen::Index>(model.y_columns));
+                              const Eigen::Index r = model.dim;
+                              if (array == "image_weights") return Matrix::Identity(r, model.x_columns);
+                              if (array == "text_weights") return Matrix::Identity(r, model.y_columns);
                               return {};
                             }});
     return sample;

@@ -19,6 +19,8 @@ class RecordingOracle final : public Oracle {
   const PrivacyPlan& plan() const override { return oracle_.plan(); }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override {
     whole_ |= !std::holds_alternative<ClassCounts>(query) && !std::holds_alternative<ClassSums>(query);
+    if (std::holds_alternative<Gram>(query)) passes.push_back({});
+    if (const auto* apply = std::get_if<Apply>(&query)) passes.push_back({apply->X.columns()});
     return recorded(label, oracle_.ask(label, query), rows_);
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
@@ -30,6 +32,7 @@ class RecordingOracle final : public Oracle {
                                       std::int64_t target) override {
     record_search(search);
     filtered_ = true;
+    passes.push_back({query.X.columns(), query.grid.size()});
     auto answer = oracle_.ask_filtered(search, product, query, target);
     if (answer) noise.push_back({product, answer->product.deviation() / rows_, false});
     return answer;
@@ -46,6 +49,7 @@ class RecordingOracle final : public Oracle {
   }
 
   std::vector<AnswerNoise> noise;
+  std::vector<Pass> passes;
   /// There were products, and all of them filtered.
   bool only_filtered() const { return filtered_ && !whole_; }
 

@@ -16,7 +16,7 @@ namespace eigenveil {
 namespace {
 
 std::size_t width(const SpectrumModel& model) {
-  const auto d = static_cast<std::size_t>(model.spectrum.size());
+  const std::size_t d = model.spectrum.size();
   return std::clamp(model.sparsity.value_or(d), model.components, d);
 }
 
@@ -49,15 +49,14 @@ void set_second_moment(RowMajorMatrix& Z, const Matrix& A) {
 }  // namespace
 
 Vector gap_spectrum(std::size_t columns, std::size_t components, double gap) {
-  Vector spectrum = Vector::Ones(static_cast<Eigen::Index>(columns));
-  spectrum.head(static_cast<Eigen::Index>(std::min(components, columns))).setConstant(gap);
+  Vector spectrum = Vector::Ones(columns);
+  spectrum.head(std::min(components, columns)).setConstant(gap);
   return spectrum / spectrum.sum();
 }
 
 Vector decay_spectrum(std::size_t columns, double exponent) {
-  const Vector spectrum = Vector::NullaryExpr(static_cast<Eigen::Index>(columns), [&](Eigen::Index i) {
-    return std::pow(static_cast<double>(i + 1), -exponent);
-  });
+  const Vector spectrum =
+      Vector::NullaryExpr(columns, [&](Eigen::Index i) { return std::pow(static_cast<double>(i + 1), -exponent); });
   return spectrum / spectrum.sum();
 }
 
@@ -87,14 +86,14 @@ Result<Vector> read_spectrum(const std::string& path, std::size_t columns) {
   std::sort(values.begin(), values.end(), std::greater<>());
   if (values.front() == 0) return usage_error(fmt::format("`spectrum` {}: all eigenvalues are zero", path));
   values.resize(columns, values.back());
-  return Vector(Eigen::Map<Vector>(values.data(), static_cast<Eigen::Index>(columns)));
+  return Vector(Eigen::Map<Vector>(values.data(), columns));
 }
 
 Eigenbasis::Eigenbasis(const SpectrumModel& model, std::uint64_t seed)
-    : d_(model.spectrum.size()), k_(static_cast<Eigen::Index>(model.components)) {
+    : d_(model.spectrum.size()), k_(model.components) {
   std::mt19937_64 random(seed ^ 0x5eedU);
   std::normal_distribution<double> normal;
-  turn_.compute(Matrix::NullaryExpr(static_cast<Eigen::Index>(width(model)), k_, [&] { return normal(random); }));
+  turn_.compute(Matrix::NullaryExpr(width(model), k_, [&] { return normal(random); }));
 }
 
 Matrix Eigenbasis::top() const {
@@ -123,8 +122,8 @@ Matrix Eigenbasis::covariance(const Vector& spectrum) const {
 
 RowMajorMatrix draw_rows(const SpectrumModel& model, const Eigenbasis& basis, std::size_t rows, std::uint64_t seed) {
   const Eigen::Index d = model.spectrum.size();
-  const auto m = static_cast<Eigen::Index>(rows);
-  const auto k = static_cast<Eigen::Index>(model.components);
+  const Eigen::Index m = rows;
+  const Eigen::Index k = model.components;
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   RowMajorMatrix Z(m, d);

@@ -6,6 +6,7 @@
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/forecast/spectrum_model.hpp"
+#include "spectrum_law.hpp"
 
 namespace eigenveil {
 namespace {
@@ -29,7 +30,7 @@ Result<Sample> draw_spectrum(const SpectrumModel& model, int threads, std::uint6
   const auto bound = EIGENVEIL_TRY(RowBound::of(model.row_bound));
   BoundingOptions options{.bound = bound};
   options.threads = threads;
-  const auto d = static_cast<std::size_t>(model.spectrum.size());
+  const std::size_t d = model.spectrum.size();
   const std::size_t m = sample_rows(model.rows, d);
   const auto bounded = [&](const Eigenbasis& basis, std::size_t rows, std::uint64_t draw_seed) {
     MemorySource source(draw_rows(model, basis, rows, draw_seed));
@@ -55,12 +56,19 @@ class SpectrumRows final : public PublicModel {
  public:
   explicit SpectrumRows(SpectrumModel model) : model_(std::move(model)) {}
   std::size_t rows() const override { return model_.rows; }
-  std::size_t columns() const override { return static_cast<std::size_t>(model_.spectrum.size()); }
+  std::size_t columns() const override { return model_.spectrum.size(); }
   bool one_sample() const override { return false; }
   Result<Sample> draw(std::size_t rows, int threads) const override {
     SpectrumModel model = model_;
     model.rows = rows;
     return draw_sample(model, threads, 1, rows == model_.rows ? 3 : 1);
+  }
+  // Loadings on few columns, and rows of two kinds, are not told by second moments alone; of very many columns their
+  // square is too large.
+  std::unique_ptr<RowLaw> law() const override {
+    constexpr std::size_t kMostColumns = 4096;
+    if (model_.sparsity || model_.signal_share < 1 || columns() > kMostColumns) return nullptr;
+    return std::make_unique<SpectrumLaw>(model_);
   }
   std::vector<std::string> notes(const Sample& sample) const override {
     if (sample.rows() >= model_.rows || sample.rows() >= columns()) return {};

@@ -44,9 +44,7 @@ AnyModel::AnyModel(const Published& published) : Published(published) {}
 Result<AnyModel> AnyModel::load(const std::string& path) { return any(EIGENVEIL_TRY(read_model(path))); }
 
 Result<AnyModel> AnyModel::from_parts(std::vector<NamedArray> arrays, const std::string& manifest) {
-  Model model{std::move(arrays), nlohmann::json::parse(manifest, nullptr, false)};
-  EIGENVEIL_TRY(validate(model, "the parts of a model"));
-  return any(std::move(model));
+  return any(EIGENVEIL_TRY(model_from(std::move(arrays), manifest, "the parts of a model")));
 }
 
 std::string AnyModel::kind() const { return std::string(kind_of(model().manifest).name); }
@@ -102,14 +100,14 @@ Result<Matrix> AnyModel::retrieve(const Rows& X, const Rows& Y, Eigen::Index k) 
     return usage_error(
         fmt::format("the number to retrieve must lie between 1 and the {} rows to be found, but is {}", y.rows(), k));
   Matrix found(x.rows(), k);
-  std::vector<Eigen::Index> order(static_cast<std::size_t>(y.rows()));
+  std::vector<Eigen::Index> order(y.rows());
   for (Eigen::Index i = 0; i < x.rows(); ++i) {
     const Vector similarity = y * x.row(i).transpose();
     std::iota(order.begin(), order.end(), Eigen::Index{0});
     std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](Eigen::Index a, Eigen::Index b) {
       return similarity[a] > similarity[b] || (similarity[a] == similarity[b] && a < b);
     });
-    for (Eigen::Index j = 0; j < k; ++j) found(i, j) = static_cast<double>(order[static_cast<std::size_t>(j)]);
+    for (Eigen::Index j = 0; j < k; ++j) found(i, j) = static_cast<double>(order[j]);
   }
   return found;
 }

@@ -6,7 +6,7 @@
 namespace eigenveil::front {
 
 Result<std::size_t> count(Eigen::Index value, const char* option) {
-  if (value >= 1) return static_cast<std::size_t>(value);
+  if (value >= 1) return value;
   return usage_error(fmt::format("`{}` must be a whole number from 1, but is {}", option, value));
 }
 

@@ -56,6 +56,7 @@ Result<Study> study_of(const Rows& X, const Rows& Y, const Clip::Options& option
   job.start = options.start;
   job.given_x = X.given();
   job.given_y = Y.given();
+  if (options.person) name_people(job, *options.person);
   return study(std::move(job));
 }
 

@@ -7,7 +7,10 @@
 namespace eigenveil {
 
 Covariance::Covariance(std::shared_ptr<const Model> model)
-    : PublishedComponents(std::move(model)), covariance(array("covariance")), noise_variance(0) {
+    : PublishedComponents(std::move(model)),
+      covariance(array("covariance")),
+      correlation(array("correlation")),
+      noise_variance(0) {
   if (const Matrix variance = array("noise_variance"); variance.size() > 0) noise_variance = variance(0, 0);
 }
 
@@ -23,7 +26,8 @@ Result<Study> study_of(const Rows& rows, const Covariance::Options& options, con
                              .method = options.method,
                              .spiked = std::move(spiked),
                              .dense = options.dense,
-                             .guess = std::move(guess)});
+                             .guess = std::move(guess),
+                             .scale = options.scale});
 }
 
 }  // namespace

@@ -22,15 +22,16 @@ Result<Gep> gep(const Rows& A, const Rows& B, const Gep::Options& options, const
     auto privacy = EIGENVEIL_TRY(front::privacy_of(spending));
     auto chosen_gep = EIGENVEIL_TRY(front::gep_of(options));
     auto rows = EIGENVEIL_TRY(front::count(options.rows.value(), "rows"));
-    const MatricesJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
-                          .gep = std::move(chosen_gep),
-                          .matrix_a = A.path(),
-                          .matrix_b = B.path(),
-                          .sensitivity_a = options.sensitivity_a.value(),
-                          .sensitivity_b = options.sensitivity_b.value(),
-                          .rows = std::move(rows),
-                          .given_a = A.given(),
-                          .given_b = B.given()};
+    MatricesJob job{.fit = {.rows = {}, .privacy = std::move(privacy), .run = front::run_of(options, spending)},
+                    .gep = std::move(chosen_gep),
+                    .matrix_a = A.path(),
+                    .matrix_b = B.path(),
+                    .sensitivity_a = options.sensitivity_a.value(),
+                    .sensitivity_b = options.sensitivity_b.value(),
+                    .rows = std::move(rows),
+                    .given_a = A.given(),
+                    .given_b = B.given()};
+    if (!options.person.empty()) job.fit.rows.person = PersonOptions{.column = options.person, .stated = true};
     return release(job, observer);
   });
 }

@@ -20,6 +20,7 @@ Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spen
              .components = std::move(components),
              .method = options.method,
              .sparsity = std::move(sparsity),
+             .scale = options.scale,
              .spiked = std::move(spiked),
              .guess = std::move(guess)};
   const auto rounds = EIGENVEIL_TRY(front::count(options.rounds, "rounds"));
@@ -28,6 +29,9 @@ Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spen
   job.power.grid_ratio = options.grid_ratio;
   job.choose_rounds = !rounds && !options.method;
   if (!job.spiked.rank) job.spiked.rank = job.components;
+  job.score_plot = options.score_plot;
+  if (!options.label.empty())
+    job.fit.rows.class_column = ClassColumn{options.label, options.classes, options.drop_unlisted, {}};
   return study(std::move(job));
 }
 

@@ -97,6 +97,7 @@ PublishedComponents::PublishedComponents(std::shared_ptr<const Model> model)
       eigenvalues_estimate(numbers("eigenvalues_estimate")),
       eigenvalues_low(numbers("eigenvalues_low")),
       eigenvalues_high(numbers("eigenvalues_high")),
+      spread(numbers("spread")),
       components_deviation(array("components_deviation")),
       variance_share(numbers("variance_share")),
       variance_share_low(numbers("variance_share_low")),
@@ -106,8 +107,9 @@ Result<Matrix> PublishedComponents::inverse_transform(const Matrix& scores) cons
   if (scores.cols() != components.rows())
     return usage_error(
         fmt::format("scores have {} columns, but there are {} components", scores.cols(), components.rows()));
-  // x = (z C + mean) / scale + offset
+  // x = (z C diag(spread) + mean) / scale + offset
   Matrix rows = scores * components;
+  if (spread.size() > 0) rows.array().rowwise() *= spread.transpose().array();
   rows.rowwise() += mean.transpose();
   rows.array().rowwise() /= array("scale").reshaped().transpose().array();
   rows.rowwise() += array("offset").reshaped().transpose();

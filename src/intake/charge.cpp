@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "eigenveil/privacy/least_delta.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -87,8 +88,13 @@ Result<LedgerEntry> entry_of(Account& account, std::int64_t id) {
                     .spent_after = status.spent_epsilon,
                     .remaining = status.remaining_epsilon};
   for (const ReservationRecord& record : status.reservations)
-    if (record.id == id) entry.created = record.created, entry.purpose = record.purpose;
+    if (record.id == id) entry.created = record.created, entry.purpose = record.purpose, entry.mark = record.mark;
   return entry;
+}
+
+// What was charged to whom, for whoever stops the run from here on.
+std::string reserved(const std::string& what, const std::string& dataset) {
+  return what.empty() ? "budget reserved" : fmt::format("budget reserved: {} of '{}'", what, dataset);
 }
 
 // What the samplers cannot draw is refused before it is charged.
@@ -120,6 +126,7 @@ Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
 Result<CertifiedPlan> certify(const PrivacyPlan& draft, Sensitivity largest, const PrivacyOptions& privacy) {
   if (draft.adjacency != privacy.adjacency)
     return internal_error("the plan is for other neighbours than the release says: nothing was charged");
+  if (!draft.person.empty()) EIGENVEIL_TRY(check_delta_of_people(privacy.delta));
   const bool tight = privacy.calibration == Calibration::kTight;
   auto plan = EIGENVEIL_TRY(tight ? calibrate(draft, privacy.epsilon, privacy.delta, privacy.accounting)
                                   : Result<PrivacyPlan>(draft));
@@ -155,7 +162,7 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, c
   } else {
     reservation = reserve_without_ledger(certified.plan);
   }
-  observer.step("budget reserved");
+  observer.step(reserved(reservation->in_ledger() ? fmt::format("entry {}", reservation->entry()) : "", dataset));
   auto random = random_for(run);
   Charge charge = charge_of(std::move(certified), random, std::move(dataset), limited);
   charge.entry = std::move(entry);
@@ -168,17 +175,22 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
   observer.step("reserving budget");
   std::string dataset;
   bool limited = false;
+  std::optional<LedgerEntry> entry;
   Begun begun{work_without_ledger(certified.plan, key, facts), true};
   if (privacy.use_ledger) {
     auto account = EIGENVEIL_TRY(account_of(privacy, data, certified.plan));
     begun = EIGENVEIL_TRY(account.ledger.begin_work(account.payer, certified.plan, key, key, facts));
     dataset = account.payer.dataset;
     limited = account.limited;
+    const auto status = EIGENVEIL_TRY(account.ledger.show(dataset));
+    for (const ReservationRecord& record : status.reservations)
+      if (record.purpose == key && !run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, record.id));
   }
-  observer.step("budget reserved");
+  observer.step(reserved(begun.work->in_ledger() ? key : "", dataset));
   auto random = random_for(run);
-  return ChargedWork{charge_of(std::move(certified), random, std::move(dataset), limited), std::move(begun.work),
-                     begun.fresh, std::move(random)};
+  Charge charge = charge_of(std::move(certified), random, std::move(dataset), limited);
+  charge.entry = std::move(entry);
+  return ChargedWork{std::move(charge), std::move(begun.work), begun.fresh, std::move(random)};
 }
 
 Budget budget_of(const PrivacyOptions& privacy) {

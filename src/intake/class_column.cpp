@@ -31,8 +31,7 @@ Status check_classes(const std::vector<std::string>& classes) {
   if (classes.size() < 2) return usage_error("`classes` must list at least two labels, separated by a bar: A|B|C");
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].empty()) return usage_error("`classes` has an empty label");
-    if (std::find(classes.begin(), classes.begin() + static_cast<std::ptrdiff_t>(i), classes[i]) !=
-        classes.begin() + static_cast<std::ptrdiff_t>(i))
+    if (std::find(classes.begin(), classes.begin() + i, classes[i]) != classes.begin() + i)
       return usage_error(fmt::format("`classes` lists '{}' twice", classes[i]));
   }
   return {};

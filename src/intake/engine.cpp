@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/intake/engine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace eigenveil {
 namespace {
@@ -10,36 +13,37 @@ namespace {
 class ObservedOracle final : public Oracle {
  public:
   ObservedOracle(std::unique_ptr<Oracle> oracle, Observer& observer, std::shared_ptr<std::vector<NotedNoise>> noise)
-      : oracle_(std::move(oracle)), observer_(observer), noise_(std::move(noise)) {}
+      : oracle_(std::move(oracle)), observer_(observer), noise_(std::move(noise)) {
+    for (const PrivacyEvent& event : oracle_->plan().events) planned_ += event.count;
+  }
 
   RowsShape shape() const override { return oracle_->shape(); }
   bool complete() const override { return oracle_->complete(); }
   const PrivacyPlan& plan() const override { return oracle_->plan(); }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override {
-    observer_.step("asking: " + label);
+    tell(label);
     return noted(label, oracle_->ask(label, query));
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override {
-    observer_.step("asking: " + label);
+    tell(label);
     return oracle_->first_at_most(label, query, target);
   }
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
                                       std::int64_t target) override {
-    observer_.step("asking: " + search + ", " + product);
+    tell(search + ", " + product, 2);
     auto answer = oracle_->ask_filtered(search, product, query, target);
     if (answer) note(product, answer->product);
     return answer;
   }
   Result<Answer> ask_model(const std::string& label, const ModelQuery& query) override {
-    observer_.step("asking: " + label);
+    tell(label);
     return noted(label, oracle_->ask_model(label, query));
   }
   Result<Answer> ask_batch(const std::string& label, const BatchQuery& query) override {
     if (label != batches_) observer_.step("asking: " + label);  // once for all steps
-    if (label != batches_) batch_ = 0;
     batches_ = label;
-    observer_.progress(share_of(label, batch_++));
+    observer_.progress(share(asked_++));
     return noted(label, oracle_->ask_batch(label, query));
   }
   Status recenter(const Vector& mean, RowBound radius) override {
@@ -52,14 +56,19 @@ class ObservedOracle final : public Oracle {
   }
 
  private:
-  double share_of(const std::string& label, long long done) const {
-    for (const PrivacyEvent& event : oracle_->plan().events)
-      if (event.label == label) return static_cast<double>(done) / static_cast<double>(std::max(1LL, event.count));
-    return 0;
+  double share(long long done) const {
+    return static_cast<double>(done) / static_cast<double>(std::max({1LL, planned_, done}));
+  }
+  /// "asking: product 6 (8 of 19)", and how much of all was done before.
+  void tell(const std::string& label, long long answers = 1) {
+    const long long before = std::exchange(asked_, asked_ + answers);
+    const bool counted = planned_ > 1 && asked_ <= planned_;
+    observer_.step("asking: " + label + (counted ? fmt::format(" ({} of {})", asked_, planned_) : ""));
+    if (before > 0) observer_.progress(share(before));
   }
   void note(const std::string& label, const Answer& answer) {
     if (noise_->empty() || noise_->back().label != label) noise_->push_back({label, 0, 0});
-    noise_->back().entries = static_cast<std::size_t>(answer.value().size());
+    noise_->back().entries = answer.value().size();
     noise_->back().deviation = answer.deviation();
   }
   Result<Answer> noted(const std::string& label, Result<Answer> answer) {
@@ -71,7 +80,8 @@ class ObservedOracle final : public Oracle {
   Observer& observer_;
   std::shared_ptr<std::vector<NotedNoise>> noise_;
   std::string batches_;
-  long long batch_ = 0;
+  long long planned_ = 0;  // answers
+  long long asked_ = 0;
 };
 
 class OwnRows final : public HeldRows {

@@ -26,14 +26,13 @@ Result<Piece> read_piece(RowSource& source, std::size_t most, const std::string&
                          BadRows bad_rows) {
   RawBatch batch;
   if (const auto read = source.next(batch, most); !read) return read.error();
-  const auto columns = static_cast<Eigen::Index>(source.columns().size());
-  Piece piece{Eigen::Map<const RowMajorMatrix>(batch.values.data(), static_cast<Eigen::Index>(batch.rows), columns),
-              {}};
+  const Eigen::Index columns = source.columns().size();
+  Piece piece{Eigen::Map<const RowMajorMatrix>(batch.values.data(), batch.rows, columns), {}};
   for (Eigen::Index i = 0; i < piece.rows.rows(); ++i) {
     if (piece.rows.row(i).allFinite()) continue;
     if (bad_rows == BadRows::kError)
-      return bad_input(fmt::format("{}: {} {} has a value that is missing or not finite", path, what,
-                                   batch.first_row + static_cast<std::size_t>(i) + 1));
+      return bad_input(
+          fmt::format("{}: {} {} has a value that is missing or not finite", path, what, batch.first_row + i + 1));
     piece.missing.push_back(i);
   }
   return piece;
@@ -45,11 +44,11 @@ RowMajorMatrix seen_through(const Matrix& B, const RowMajorMatrix& X, int thread
   constexpr Eigen::Index kChunk = 96;
   const auto d = static_cast<int>(B.rows()), k = static_cast<int>(B.cols());
   RowMajorMatrix seen(X.rows(), B.cols());
-  Tickets chunks(static_cast<std::size_t>((X.rows() + kChunk - 1) / kChunk));
+  Tickets chunks((X.rows() + kChunk - 1) / kChunk);
   on_threads(threads, [&] {
     RowMajorMatrix rows = RowMajorMatrix::Zero(kChunk, B.rows()), products(kChunk, B.cols());
     for (auto chunk = chunks.next(); chunk; chunk = chunks.next()) {
-      const Eigen::Index first = static_cast<Eigen::Index>(*chunk) * kChunk;
+      const Eigen::Index first = *chunk * kChunk;
       const Eigen::Index count = std::min(kChunk, X.rows() - first);
       rows.topRows(count) = X.middleRows(first, count);
       // Z^T = B^T X^T
@@ -81,9 +80,7 @@ class ImageView final : public SourceView {
   ImageView(std::unique_ptr<RowSource> source, std::string path, BadRows bad_rows, const ImageEncoder& encoder,
             const std::optional<PublicBasis>& basis, int threads)
       : SourceView(std::move(source), std::move(path), bad_rows), encoder_(encoder), basis_(basis), threads_(threads) {}
-  std::size_t features() const override {
-    return basis_ ? static_cast<std::size_t>(basis_->basis.cols()) : encoder_.features();
-  }
+  std::size_t features() const override { return basis_ ? basis_->basis.cols() : encoder_.features(); }
   Result<RowMajorMatrix> next(std::size_t most) override {
     constexpr std::size_t kBlockBytes = std::size_t{64} << 20;
     const std::size_t row = sizeof(double) * std::max(encoder_.pixels(), encoder_.features());
@@ -93,7 +90,7 @@ class ImageView final : public SourceView {
     RowMajorMatrix& images = piece->rows;
     if (images.rows() == 0) return images;
     for (const Eigen::Index i : piece->missing) images.row(i).setConstant(encoder_.options().lower);
-    auto encoded = encoder_.encode(images.data(), static_cast<std::size_t>(images.rows()), threads_);
+    auto encoded = encoder_.encode(images.data(), images.rows(), threads_);
     if (!encoded) return encoded;
     if (basis_) {
       encoded->rowwise() -= basis_->mean.transpose();
@@ -137,11 +134,11 @@ class LabelView final : public SourceView {
       const double label = rows(i, 0);
       if (label == std::floor(label) && label >= 0 && label < static_cast<double>(classes_)) continue;
       if (bad_rows_ == BadRows::kError)
-        return bad_input(fmt::format("{}: label {} is {}, but {} names the classes 0 to {}", path_,
-                                     done_ + static_cast<std::size_t>(i) + 1, label, names_, classes_ - 1));
+        return bad_input(fmt::format("{}: label {} is {}, but {} names the classes 0 to {}", path_, done_ + i + 1,
+                                     label, names_, classes_ - 1));
       rows(i, 0) = kMissing;
     }
-    done_ += static_cast<std::size_t>(rows.rows());
+    done_ += rows.rows();
     return std::move(rows);
   }
   Status skip(std::size_t rows) override {
@@ -190,12 +187,12 @@ class CaptionView final : public View {
 Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
                                         const EncoderChoices& choices, int threads) {
   if (choices.image_shape && *choices.image_shape != std::pair{folder.height, folder.width})
-    return usage_error(
+    return bad_input(
         fmt::format("the images of {} are {}x{} (height x width), but `image_shape` or the model says "
                     "{}x{}",
                     path, folder.height, folder.width, choices.image_shape->first, choices.image_shape->second));
   if (folder.images == 1 && !choices.image_shape)
-    return usage_error(
+    return bad_input(
         fmt::format("{}: one image alone does not say how large images are: state it with `image_shape` HxW", path));
   const auto make = [&](std::size_t channels) {
     return ImageEncoder::make({choices.image_encoder, folder.height, folder.width, channels, choices.lower,
@@ -314,11 +311,11 @@ Status PairSource::next(RawBatch& batch, std::size_t max_rows) {
   batch.values.clear();
   const auto left = EIGENVEIL_TRY(first_->next(max_rows));
   // At the end of the first view the second must have ended too.
-  const auto wanted = static_cast<std::size_t>(std::max<Eigen::Index>(1, left.rows()));
-  RowMajorMatrix right(static_cast<Eigen::Index>(wanted), static_cast<Eigen::Index>(second_->features()));
+  const std::size_t wanted = std::max<Eigen::Index>(1, left.rows());
+  RowMajorMatrix right(wanted, second_->features());
   Eigen::Index got = 0;
   while (got < right.rows()) {
-    const auto piece = EIGENVEIL_TRY(second_->next(static_cast<std::size_t>(right.rows() - got)));
+    const auto piece = EIGENVEIL_TRY(second_->next(right.rows() - got));
     if (piece.rows() == 0) break;
     right.middleRows(got, piece.rows()) = piece;
     got += piece.rows();
@@ -327,8 +324,8 @@ Status PairSource::next(RawBatch& batch, std::size_t max_rows) {
     return bad_input(fmt::format("{} has {} than {}: every pair needs both", second_name_,
                                  got > left.rows() ? "more rows" : "fewer rows", first_name_));
   const Eigen::Index d1 = left.cols(), d2 = right.cols();
-  batch.rows = static_cast<std::size_t>(got);
-  batch.values.resize(batch.rows * static_cast<std::size_t>(d1 + d2));
+  batch.rows = got;
+  batch.values.resize(batch.rows * (d1 + d2));
   Eigen::Map<RowMajorMatrix> rows(batch.values.data(), got, d1 + d2);
   rows.leftCols(d1) = left;
   rows.rightCols(d2) = right.topRows(got);

@@ -33,7 +33,7 @@ Status put_response_last(const RowsAtHand& rows, const std::string& place, const
 }
 
 ResponseShares default_shares(const RowOptions& rows, const ColumnMap& map) {
-  const auto d = static_cast<double>(map.features() - 1);
+  const auto d = static_cast<double>(map.raw_columns() - 1);  // each about as long as a number, categorical or not
   const double largest = map.largest_norm();
   // The response alone has a largest feature of 1.
   const double A = rows.row_bound ? std::pow(rows.row_bound->value(), 2) / 1.5 : (largest * largest - 1) * (1 + 1 / d);

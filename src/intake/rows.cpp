@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "eigenveil/data/passing_source.hpp"
 #include "eigenveil/data/sliced_source.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 #include "rows_at_hand.hpp"
@@ -66,20 +67,38 @@ Result<Schema> schema_from_ranges(const std::vector<std::string>& texts, const s
   return schema;
 }
 
+MissingRule rule_for(MissingPolicy missing) {
+  return missing == MissingPolicy::kValue      ? MissingRule::kValue
+         : missing == MissingPolicy::kCategory ? MissingRule::kCategory
+                                               : MissingRule::kNone;
+}
+
 Result<ColumnMap> map_for(const RowOptions& options, const std::optional<Schema>& schema,
                           const std::vector<std::string>& columns) {
   const Centering centering = options.center == Center::kNone ? Centering::kNone : Centering::kRange;
   if (schema) return ColumnMap::from_schema(*schema, centering);
   if (!options.ranges.empty()) {
     const auto ranged = EIGENVEIL_TRY(schema_from_ranges(options.ranges, columns));
-    return ColumnMap::from_schema(ranged, centering);
+    return ColumnMap::from_schema(with_missing(ranged, rule_for(options.missing)), centering);
   }
   if (!options.row_bound)
     return usage_error(
         "the rows need public bounds: give `ranges` LO:HI (or COLUMN=LO:HI), a `schema`, or a `row_bound`. They must "
         "be "
         "known without looking at the data");
-  return ColumnMap::identity(columns);
+  const ColumnMap map = ColumnMap::identity(columns);
+  const Schema stated = with_missing({map.specs()}, rule_for(options.missing));
+  return ColumnMap::from_parts(stated.columns, map.offset(), map.scale());
+}
+
+// What missing cells count as. The class column is not one of the schema's any more; its labels are the last list.
+void state_missing(MissingPolicy missing, ClassedColumns& chosen) {
+  if (!chosen.schema) return;
+  std::vector<Categories> labels;
+  if (!chosen.classes.empty() && chosen.cuts.empty()) labels.push_back(chosen.source.categories.back());
+  chosen.schema = with_missing(*std::move(chosen.schema), rule_for(missing));
+  chosen.source.categories = chosen.schema->categories();
+  chosen.source.categories.insert(chosen.source.categories.end(), labels.begin(), labels.end());
 }
 
 // Keeps the named columns of a schema, in that order.
@@ -152,28 +171,24 @@ Result<FileFacts> file_facts(const RowOptions& options) {
 namespace {
 
 // Pairs, and whose they are.
-class ListedPeople final : public RowSource {
+class ListedPeople final : public PassingSource {
  public:
   ListedPeople(std::unique_ptr<RowSource> source, std::vector<PersonId> people, std::string path)
-      : source_(std::move(source)), people_(std::move(people)), path_(std::move(path)) {}
-  const std::vector<std::string>& columns() const override { return source_->columns(); }
-  std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
-  double progress() const override { return source_->progress(); }
-  std::string part() const override { return source_->part(); }
+      : PassingSource(std::move(source)), people_(std::move(people)), path_(std::move(path)) {}
+  Status skip(std::size_t rows) override { return RowSource::skip(rows); }  // their people are skipped with them
   Status next(RawBatch& batch, std::size_t max_rows) override {
-    EIGENVEIL_TRY(source_->next(batch, max_rows));
+    EIGENVEIL_TRY(source().next(batch, max_rows));
     const bool ended = batch.rows == 0;
     if (people_.size() < done_ + batch.rows || (ended && people_.size() != done_))
       return bad_input(
           fmt::format("{} has {} lines than there are pairs: every pair needs one", path_, ended ? "more" : "fewer"));
-    const auto first = people_.begin() + static_cast<std::ptrdiff_t>(done_);
-    batch.people.assign(first, first + static_cast<std::ptrdiff_t>(batch.rows));
+    const auto first = people_.begin() + done_;
+    batch.people.assign(first, first + batch.rows);
     done_ += batch.rows;
     return {};
   }
 
  private:
-  std::unique_ptr<RowSource> source_;
   std::vector<PersonId> people_;
   std::string path_;
   std::size_t done_ = 0;
@@ -207,6 +222,7 @@ Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
   data.read_with = options.source;
   data.pairs = std::move(opened.inputs);
   if (!options.person) return data;
+  EIGENVEIL_TRY(check(*options.person));
   const std::string& path = options.pairs->files.person;
   data.person = options.person->column;
   data.source = std::make_unique<ListedPeople>(std::move(data.source), EIGENVEIL_TRY(listed_people(path)), path);
@@ -236,16 +252,14 @@ Status check_images(const RowOptions& options, const SourceOptions& read_with, c
   if (read_with.fields != 0 || read_with.share.count > 1 || source.rows_announced() != std::size_t{1} ||
       !std::filesystem::is_directory(options.data))
     return {};
-  return usage_error(
+  return bad_input(
       fmt::format("{}: one image alone does not say how large images are: state its number of values with `fields` N",
                   options.data));
 }
 
 }  // namespace
 
-namespace {
-
-Status check_person(const PersonOptions& person) {
+Status check(const PersonOptions& person) {
   if (person.least_rows < 1 || person.least_rows > (std::size_t{1} << 31))
     return usage_error("`person_weight` rows:M needs a whole number M from 1 to 2^31");
   if (person.most_rows && (*person.most_rows < 1 || *person.most_rows > (std::size_t{1} << 31)))
@@ -253,9 +267,11 @@ Status check_person(const PersonOptions& person) {
   return {};
 }
 
+namespace {
+
 // The column that says whose row it is is none of the others.
 Status choose_person(const PersonOptions& person, const RowsAtHand& rows, FileFacts& facts) {
-  EIGENVEIL_TRY(check_person(person));
+  EIGENVEIL_TRY(check(person));
   const auto own = EIGENVEIL_TRY(rows.names({person.column}));
   if (own.size() != 1)
     return usage_error(fmt::format("'{}' is more than one column; a person's id is in one", person.column));
@@ -274,8 +290,8 @@ Status choose_person(const PersonOptions& person, const RowsAtHand& rows, FileFa
   return {};
 }
 
-PersonRule rule_of(const PersonOptions& person, const RunOptions& run) {
-  PersonRule rule{person.least_rows, person.most_rows, person.missing_is_own};
+PersonRule rule_of(const PersonOptions& person, const RunOptions& run, bool batches) {
+  PersonRule rule{person.least_rows, person.most_rows, person.missing_is_own, batches};
   // A seed repeats everything; its stream is not that of the noise.
   constexpr std::uint64_t kOther = 0x9e3779b97f4a7c15;
   const auto random = std::make_shared<SecureRandom>(
@@ -287,6 +303,8 @@ PersonRule rule_of(const PersonOptions& person, const RunOptions& run) {
 }  // namespace
 
 Result<OpenedData> open_data(const RowOptions& options, int threads) {
+  if (options.pairs && rule_for(options.missing) != MissingRule::kNone)
+    return usage_error("`missing` value and category are for cells of a table: of pairs use error or zero-row");
   if (options.pairs) return opened_pairs(options, threads);
   auto facts = EIGENVEIL_TRY(file_facts(options));
   auto rows = EIGENVEIL_TRY(RowsAtHand::open(options, facts.source));
@@ -304,6 +322,7 @@ Result<OpenedData> open_data(const RowOptions& options, int threads) {
   if (options.class_column && options.response) return bad_input("rows have classes or a response, not both");
   if (options.response)
     EIGENVEIL_TRY(put_response_last(rows, place_of(options), *options.response, chosen.source, chosen.schema));
+  state_missing(options.missing, chosen);
   auto features = EIGENVEIL_TRY(rows.names(chosen.source.columns));
   if (options.class_column) features.pop_back();
   auto source = EIGENVEIL_TRY(rows.take(chosen.source));
@@ -348,7 +367,8 @@ Result<BoundedRows> bound_rows(OpenedData& opened, const RowOptions& options, co
   bounding.missing = options.missing;
   bounding.memory_bytes = run.memory - program - reserved;
   bounding.threads = thread_count(run);
-  if (options.person) bounding.person = rule_of(*options.person, run);
+  // Of rows that are no pairs nobody takes batches.
+  if (options.person) bounding.person = rule_of(*options.person, run, options.pairs.has_value());
   if (options.person && options.people_elsewhere) bounding.person->share = options.people_elsewhere->share;
   const std::size_t last = opened.source->columns().size() - 1;
   if (opened.pairs && opened.pairs->classed) bounding.class_column = last;

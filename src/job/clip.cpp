@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/estimators/clip/training.hpp"
@@ -27,6 +28,7 @@ Result<ClipOptions> options_for(const ClipJob& job, const OpenedData& opened) {
   ClipOptions options{.method = job.method.value_or(inputs.classed ? ClipMethod::kPrompt : ClipMethod::kWhitened),
                       .dim = 0};
   options.captions = inputs.captions;
+  options.count_rows = preparation_of(job.fit.rows).count_rows;
   if (!inputs.classed) options.x_columns = x_columns;
   options.dim = job.dim.value_or(inputs.classed ? inputs.classes.size() - 1
                                                 : std::min<std::size_t>({16, x_columns, columns - x_columns}));
@@ -108,7 +110,7 @@ class ClipEstimator final : public Estimator {
     return plan_clip(budget.adjacency, settled(budget));
   }
   std::size_t bytes(std::size_t columns, int threads) const override {
-    return columns * columns * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
+    return columns * columns * sizeof(double) * (threads + 12);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
   std::vector<std::string> notes(std::size_t rows) const override;
@@ -214,6 +216,7 @@ Result<ForecastRequest> clip_forecast(const PairModel& model, const ClipTrial& t
   if (!(trial.batch >= 2 && trial.batch <= kLargestForecast))
     return usage_error(fmt::format("`batch` must be from 2 to {}, but is {}", kLargestForecast, trial.batch));
   ForecastRequest request{.task = "clip", .model = public_model(model), .budget = budget};
+  request.subject = "The embedding";
   request.remedies = "Gather more pairs, use fewer columns, or spend more epsilon.";
   for (const ClipMethod method : {ClipMethod::kCross, ClipMethod::kWhitened, ClipMethod::kBatch, ClipMethod::kPair})
     request.contenders.push_back(contender_for(method, model, trial));
@@ -224,6 +227,12 @@ Result<ForecastRequest> clip_forecast(const PairModel& model, const ClipTrial& t
         "pair pays only if batches are far larger than e^(2/temperature) = {:.3g} pairs; here they have about {:g}.",
         spread, trial.batch));
   return request;
+}
+
+void name_people(ClipJob& job, PersonOptions person) {
+  job.pairs.person = person.column;
+  person.column = std::filesystem::path(person.column).stem().string();
+  job.fit.rows.person = std::move(person);
 }
 
 Result<Study> study(ClipJob job) {

@@ -115,7 +115,7 @@ Result<RowMajorMatrix> embed_view(View& view, const Matrix& weights, const Matri
     observer.progress(view.progress());
   }
   const Eigen::Index r = weights.rows();
-  return RowMajorMatrix(Eigen::Map<const RowMajorMatrix>(all.data(), static_cast<Eigen::Index>(all.size()) / r, r));
+  return RowMajorMatrix(Eigen::Map<const RowMajorMatrix>(all.data(), all.size() / r, r));
 }
 
 Result<RowMajorMatrix> embed_images(const Reader& reader, const std::string& path, int threads, Observer& observer) {
@@ -194,7 +194,7 @@ Result<Embedded> embed_pairs(const Reader& reader, const Model& model, const Pai
       EIGENVEIL_TRY(reader.vectors ? embed_vectors(pairs.y, *reader.text_weights, *reader.text_offset, observer)
                                    : embed_texts(reader, pairs.captions, threads, observer));
   embedded.texts = std::move(texts);
-  embedded.text_of.resize(static_cast<std::size_t>(embedded.texts.rows()));
+  embedded.text_of.resize(embedded.texts.rows());
   std::iota(embedded.text_of.begin(), embedded.text_of.end(), std::size_t{0});
   return embedded;
 }
@@ -205,7 +205,7 @@ double accuracy_of(const Embedded& e) {
   for (Eigen::Index i = 0; i < scores.rows(); ++i) {
     Eigen::Index best = 0;
     scores.row(i).maxCoeff(&best);
-    right += static_cast<std::size_t>(best) == e.text_of[static_cast<std::size_t>(i)] ? 1 : 0;
+    right += static_cast<std::size_t>(best) == e.text_of[i] ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(scores.rows());
 }
@@ -213,25 +213,25 @@ double accuracy_of(const Embedded& e) {
 constexpr std::size_t kDepths[] = {1, 5, 10};
 
 void add_recalls(const Embedded& e, ClipMetrics& metrics) {
-  const auto n = static_cast<std::size_t>(e.images.rows()), m = static_cast<std::size_t>(e.texts.rows());
+  const std::size_t n = e.images.rows(), m = e.texts.rows();
   std::vector<std::size_t> found_text(3), found_image(3);
   // The rank of an image's own text: how many others score more
   for (std::size_t i = 0; i < n; ++i) {
-    const Vector scores = e.texts * e.images.row(static_cast<Eigen::Index>(i)).transpose();
-    const double own = scores[static_cast<Eigen::Index>(e.text_of[i])];
-    const auto above = static_cast<std::size_t>((scores.array() > own).count());
+    const Vector scores = e.texts * e.images.row(i).transpose();
+    const double own = scores[e.text_of[i]];
+    const std::size_t above = (scores.array() > own).count();
     for (std::size_t k = 0; k < 3; ++k) found_text[k] += above < kDepths[k] ? 1 : 0;
   }
   // The rank of the best image of a text
   std::size_t asked = 0;
   for (std::size_t j = 0; j < m; ++j) {
-    const Vector scores = e.images * e.texts.row(static_cast<Eigen::Index>(j)).transpose();
+    const Vector scores = e.images * e.texts.row(j).transpose();
     double own = -2;
     for (std::size_t i = 0; i < n; ++i)
-      if (e.text_of[i] == j) own = std::max(own, scores[static_cast<Eigen::Index>(i)]);
+      if (e.text_of[i] == j) own = std::max(own, scores[i]);
     if (own == -2) continue;
     ++asked;
-    const auto above = static_cast<std::size_t>((scores.array() > own).count());
+    const std::size_t above = (scores.array() > own).count();
     for (std::size_t k = 0; k < 3; ++k) found_image[k] += above < kDepths[k] ? 1 : 0;
   }
   for (std::size_t k = 0; k < 3; ++k) {
@@ -251,7 +251,7 @@ Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named
     return usage_error(reader.vectors ? "this model was fitted on vectors: give `x` and `y`"
                                       : "give `images`, and either `labels` or `captions`");
   const auto embedded = EIGENVEIL_TRY(embed_pairs(reader, model, pairs, thread_count(run), observer));
-  const auto n = static_cast<std::size_t>(embedded.images.rows());
+  const std::size_t n = embedded.images.rows();
   if (n != embedded.text_of.size())
     return bad_input(fmt::format("there are {} images or first vectors but {} texts: every pair needs both", n,
                                  embedded.text_of.size()));

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/job/release.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
 #include "eigenveil/torch/module.hpp"
 #include "training_run.hpp"
@@ -24,6 +24,11 @@ Status check_job(const ClipTrainJob& job) {
   if (job.privacy.calibration == Calibration::kPaper)
     return usage_error("clip train has no `calibration` paper: the paper's noise is not enough (docs/departures.md)");
   if (job.run.engine) return usage_error("clip train runs in one process: leave `engine` out");
+  if (job.person) EIGENVEIL_TRY(check(*job.person));
+  if (job.person && (job.person->most_rows || job.person->missing_is_own))
+    return usage_error(
+        "a step of clip train takes one pair of a person, and every integer is an id: leave `max_rows_per_person` and "
+        "`missing_person` out");
   if (job.steps < 1) return usage_error(fmt::format("`steps` must be 1 or more, but is {}", job.steps));
   if (job.checkpoint_every < 1)
     return usage_error(fmt::format("`checkpoint_every` must be 1 or more, but is {}", job.checkpoint_every));
@@ -95,18 +100,21 @@ Result<std::map<std::string, std::string>> files_of(const ClipTrainJob& job, con
 }
 
 // Takes the array that says whose a pair is out of the others: people by number, in the order of their first pairs.
-Result<std::vector<std::uint32_t>> take_person(const std::string& name, Tensors& all, const std::string& path) {
-  if (name.empty()) return std::vector<std::uint32_t>();
+Result<std::vector<std::uint32_t>> take_person(const std::optional<PersonOptions>& chosen, Tensors& all,
+                                               const std::string& path) {
+  if (!chosen) return std::vector<std::uint32_t>();
+  const std::string& name = chosen->column;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Tensor& t) { return t.name == name; });
   if (found == all.end()) return bad_input(fmt::format("{}: has no array '{}' that says whose a pair is", path, name));
   const Tensor ids = std::move(*found);
   all.erase(found);
   if (!ids.whole || ids.row_size() != 1 || all.empty())
     return bad_input(fmt::format("{}: '{}' must have one integer for each pair of the other arrays", path, name));
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
   std::map<std::int64_t, std::uint32_t> numbers;
   std::vector<std::uint32_t> person;
   for (const std::int64_t id : ids.integers) {
-    if (std::abs(id) >= (std::int64_t{1} << 53))
+    if (id <= -kExact || id >= kExact)  // no abs: the least of all has none
       return bad_input(fmt::format("{}: '{}' has an id of 2^53 or more, which may be rounded", path, name));
     person.push_back(numbers.try_emplace(id, static_cast<std::uint32_t>(numbers.size())).first->second);
   }
@@ -116,10 +124,10 @@ Result<std::vector<std::uint32_t>> take_person(const std::string& name, Tensors&
 Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data,
              const std::vector<std::uint32_t>& person, TrainingRun& run, Observer& observer) {
   TrainingState& state = run.state();
-  const auto count = static_cast<std::size_t>(state.parameters.size());
+  const std::size_t count = state.parameters.size();
   auto oracle =
-      EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data.front().rows()), count,
-                                         job.clip, run.take_random(job), kNoisyGradient, run.steps(), person));
+      EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, data.front().rows(), count, job.clip, run.take_random(job),
+                                         kNoisyGradient, run.steps(), person, job.person ? job.person->least_rows : 1));
   const Descent descent(job.optimizer, job.lr);
   const auto gradient = [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {
     Tensors batch;
@@ -162,7 +170,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   observer.step("trying the module on made-up pairs");
   EIGENVEIL_TRY(dry_run(*trainee, data));
 
-  const Vector parameters = Eigen::Map<const Vector>(start.data(), static_cast<Eigen::Index>(start.size()));
+  const Vector parameters = Eigen::Map<const Vector>(start.data(), start.size());
   const auto files = EIGENVEIL_TRY(files_of(job, options));
   auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
   EIGENVEIL_TRY(train(job, *trainee, data, person, run, observer));
@@ -170,11 +178,12 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   nlohmann::json manifest =
       common_manifest("clip-train", "batch", training_options_json(job), job.privacy, run.charge(), 0);
   manifest.erase("noisy_rows");  // nothing was released about their number
-  if (!job.person.empty()) add_person(manifest, PersonOptions{job.person}, job.person, std::nullopt);
+  if (job.person) add_person(manifest, *job.person, job.person->column, std::nullopt);
   manifest["parameters"] = start.size();
   observer.step("writing module");
   const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), start.size()}, manifest.dump(1)));
   EIGENVEIL_TRY(write_file(job.out, bytes));
+  (void)record_file(job.privacy, run.charge(), job.out);
   EIGENVEIL_TRY(run.finish());
   observer.step("done");
   return manifest;

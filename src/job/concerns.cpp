@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "eigenveil/base/figures.hpp"
+
 namespace eigenveil {
 namespace {
 
@@ -25,9 +27,9 @@ std::vector<Concern> concerns_of(const Estimator& estimator, const RowsShape& sh
                      budget.epsilon.value(), kLargeEpsilon, one, budget.epsilon.value())});
   if (shape.rows && *shape.rows > 0 && budget.delta.value() * static_cast<double>(*shape.rows) > 1)
     concerns.push_back(
-        {fmt::format("delta {:g} is above 1 / {}: a release that publishes one {} in full would "
+        {fmt::format("delta {} is above 1 / {}: a release that publishes one {} in full would "
                      "satisfy it; `delta` auto is small enough",
-                     budget.delta.value(), people ? "people" : "rows", one)});
+                     plain(budget.delta.value()), people ? "people" : "rows", one)});
   const auto hopeless = estimator.hopeless(shape, budget);
   if (forecast && *forecast > kNothingLearnt)
     concerns.push_back(

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostColumns = 4096;
 
 CovarianceProgram program_for(const CovarianceJob& job, PcaMethod method, std::size_t columns) {
-  CovarianceProgram program{method, preparation_of(job.fit.rows), job.spiked};
+  CovarianceProgram program{method, preparation_of(job.fit.rows), job.spiked, job.scale};
   if (columns > kMostColumns && job.spiked.rank && job.spiked.guarantee == Guarantee::kStrict)
     program.spiked.subspace = Subspace::kAdaptivePower;
   return program;
@@ -21,7 +21,8 @@ Result<Rivals> rivals_of(const CovarianceJob& job, const OpenedData& opened) {
   const Budget budget = budget_of(job.fit.privacy);
   std::vector<CovarianceProgram> programs;
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked})
-    if (!job.method || *job.method == method) programs.push_back(program_for(job, method, d));
+    if (job.method ? *job.method == method : method == PcaMethod::kGram || job.scale == Scale::kRange)
+      programs.push_back(program_for(job, method, d));
   if (programs.empty()) programs.push_back(program_for(job, *job.method, d));
   const Calibration calibration = job.fit.privacy.calibration;
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
@@ -41,6 +42,7 @@ Result<Rivals> rivals_of(const CovarianceJob& job, const OpenedData& opened) {
 ForecastRequest covariance_forecast(const SpectrumModel& model, std::optional<std::size_t> rank, const Budget& budget) {
   ForecastRequest request{.task = "covariance", .model = public_model(model), .budget = budget};
   request.remedies = kPcaRemedies;
+  request.subject = "The covariance matrix";
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSpiked}) {
     CovarianceProgram program{method, {.mean = MeanBy::kRefined}};
     program.spiked.rank = rank;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/ledger/ledger.hpp"
 
 namespace eigenveil {
@@ -77,8 +78,7 @@ Status check_file_uses(const std::vector<FileUse>& read, const std::vector<FileU
 std::vector<FileUse> ledger_files(const std::string& ledger) {
   const std::string path = ledger.empty() ? Ledger::default_path() : ledger;
   std::vector<FileUse> files;
-  for (const char* part : {"", "-journal", "-wal", "-shm", ".key", ".anchor", ".lock"})
-    files.push_back({"the ledger", path + part});
+  for (const std::string_view part : kLedgerFiles) files.push_back({"the ledger", path + std::string(part)});
   return files;
 }
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "eigenveil/forecast/forecaster.hpp"
 
 namespace eigenveil {
 namespace {
@@ -12,13 +15,28 @@ namespace {
 constexpr double kMostRows = 4096;
 constexpr double kMostEpsilon = 64;
 
+/// How far from what was asked a search goes.
+struct Reach {
+  double least = 1.0 / 64;
+  double most;
+};
+
+// Not beyond what an epsilon may be.
+Reach reach_of(Epsilon epsilon) {
+  Reach reach{.most = kMostEpsilon};
+  while (!Epsilon::of(epsilon.value() * reach.least)) reach.least *= 2;
+  while (!Epsilon::of(epsilon.value() * reach.most)) reach.most /= 2;
+  return reach;
+}
+
 /// Contenders on the model's rows, whatever their number and the budget.
 class Arena {
  public:
-  explicit Arena(const ForecastRequest& request) : request_(request), samples_(*request.model, request.threads) {}
+  explicit Arena(const ForecastRequest& request) : request_(request), forecaster_(*request.model, request.threads) {}
 
-  Result<const Sample*> own() { return samples_.at(rows()); }
   std::size_t rows() const { return request_.model->rows(); }
+  Epsilon epsilon() const { return request_.budget.epsilon; }
+  std::vector<std::string> notes() const { return forecaster_.notes(); }
 
   Budget budget_for(const Contender& contender, Epsilon epsilon) const {
     Budget budget = request_.budget;
@@ -26,22 +44,64 @@ class Arena {
     if (contender.adjacency) budget.adjacency = *contender.adjacency;
     return budget;
   }
-  Result<Forecast> run(const Contender& contender, std::size_t rows, Epsilon epsilon) {
-    const Sample* sample = EIGENVEIL_TRY(samples_.at(rows));
-    return forecast(*contender.make(rows), *sample, budget_for(contender, epsilon), rows);
-  }
-  Result<Forecast> run(const Contender& contender) { return run(contender, rows(), request_.budget.epsilon); }
-  Result<double> error_with_rows(const Contender& contender, double rows) {
+  Result<Forecast> run(const Contender& contender, double rows, Epsilon epsilon) {
     const auto count = static_cast<std::size_t>(std::max(1.0, rows));
-    return EIGENVEIL_TRY(run(contender, count, request_.budget.epsilon)).error;
+    return forecaster_(*contender.make(count), budget_for(contender, epsilon), count);
   }
-  Result<double> error_with_epsilon(const Contender& contender, double epsilon) {
-    return EIGENVEIL_TRY(run(contender, rows(), EIGENVEIL_TRY(Epsilon::of(epsilon)))).error;
+  Result<Forecast> run(const Contender& contender) {
+    return forecaster_.timed(*contender.make(rows()), budget_for(contender, epsilon()), rows());
   }
 
  private:
   const ForecastRequest& request_;
-  Samples samples_;
+  Forecaster forecaster_;
+};
+
+/// A contender's forecasts against rows, or against epsilon: each is made once.
+class Trials {
+ public:
+  using Run = std::function<Result<Forecast>(double x)>;
+  Trials(double start, Reach reach, const Forecast& own, Run run) : start_(start), reach_(reach), run_(std::move(run)) {
+    known_.emplace(start, own);
+  }
+
+  Result<const Forecast*> at(double x) {
+    auto known = known_.find(x);
+    if (known == known_.end()) known = known_.emplace(x, EIGENVEIL_TRY(run_(x))).first;
+    return &known->second;
+  }
+
+  /// The least x of the reach where `error` is at most the target, between points of the curve as a power of x.
+  Result<std::optional<double>> smallest(double target, const std::function<double(const Forecast&)>& error) {
+    const auto log_error = [&](double x) -> Result<double> {
+      return std::log(std::max(error(*EIGENVEIL_TRY(at(x))), 1e-12));
+    };
+    const double wanted = std::log(target);
+    double low = start_, high = start_;
+    double above = EIGENVEIL_TRY(log_error(start_)), below = above;
+    if (above > wanted) {
+      high = start_ * reach_.most;
+      below = EIGENVEIL_TRY(log_error(high));
+      if (below > wanted) return std::optional<double>();
+    } else {
+      low = start_ * reach_.least;
+      above = EIGENVEIL_TRY(log_error(low));
+      if (above <= wanted) return std::optional(low);
+    }
+    for (int step = 0; step < 7 && std::log2(high / low) > 0.35; ++step) {
+      const double middle = low * std::pow(high / low, std::clamp((above - wanted) / (above - below), 0.2, 0.8));
+      const double there = EIGENVEIL_TRY(log_error(middle));
+      (there <= wanted ? high : low) = middle;
+      (there <= wanted ? below : above) = there;
+    }
+    return std::optional(low * std::pow(high / low, (above - wanted) / std::max(above - below, 1e-12)));
+  }
+
+ private:
+  double start_;
+  Reach reach_;
+  Run run_;
+  std::map<double, Forecast> known_;
 };
 
 /// The best contender of a method, and what was found out about it.
@@ -49,6 +109,8 @@ struct Finalist {
   const Contender* contender;
   std::string method;
   ForecastLine line;
+  std::optional<Trials> by_rows = {};
+  std::optional<Trials> by_epsilon = {};
 };
 
 // Impossible options are refused before anything is simulated.
@@ -74,78 +136,168 @@ Result<std::vector<Finalist>> finalists_of(const ForecastRequest& request, Arena
     else if (next.line.forecast.worth() < rival->line.forecast.worth())
       *rival = std::move(next);
   }
+  for (Finalist& one : finalists) {
+    const Contender* contender = one.contender;
+    one.by_rows.emplace(static_cast<double>(arena.rows()), Reach{.most = kMostRows}, one.line.forecast,
+                        [&arena, contender](double x) { return arena.run(*contender, x, arena.epsilon()); });
+    one.by_epsilon.emplace(arena.epsilon().value(), reach_of(arena.epsilon()), one.line.forecast,
+                           [&arena, contender](double x) -> Result<Forecast> {
+                             return arena.run(*contender, static_cast<double>(arena.rows()),
+                                              EIGENVEIL_TRY(Epsilon::of(x)));
+                           });
+  }
   return finalists;
 }
 
-/// How far from what was asked a search goes.
-struct Reach {
-  double least = 1.0 / 64;
-  double most;
+/// What brings an error down to a target.
+struct Needs {
+  std::optional<std::size_t> rows;
+  std::optional<double> epsilon;
 };
 
-// Not beyond what an epsilon may be.
-Reach reach_of(Epsilon epsilon) {
-  Reach reach{.most = kMostEpsilon};
-  while (!Epsilon::of(epsilon.value() * reach.least)) reach.least *= 2;
-  while (!Epsilon::of(epsilon.value() * reach.most)) reach.most /= 2;
-  return reach;
+// Rows to two digits, upwards.
+std::size_t rounded_up(double rows) {
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(rows)) - 1));
+  return static_cast<std::size_t>(std::ceil(rows / unit) * unit);
 }
 
-// The smallest x = start 2^j, refined to half a doubling, whose error is at most the target.
-Result<std::optional<double>> smallest(double start, const Reach& reach, double target,
-                                       const std::function<Result<double>(double)>& error) {
-  double low = std::log2(reach.least);
-  double high = std::log2(reach.most);
-  const auto at_most = EIGENVEIL_TRY(error(start * reach.most));
-  if (at_most > target) return std::optional<double>();
-  while (high - low > 0.5) {
-    const double middle = (low + high) / 2;
-    const auto there = EIGENVEIL_TRY(error(start * std::exp2(middle)));
-    (there <= target ? high : low) = middle;
-  }
-  return std::optional(start * std::exp2(high));
+Result<Needs> needs_of(Finalist& one, double target, const std::function<double(const Forecast&)>& error) {
+  Needs needs;
+  const auto rows = EIGENVEIL_TRY(one.by_rows->smallest(target, error));
+  if (rows) needs.rows = rounded_up(*rows);
+  needs.epsilon = EIGENVEIL_TRY(one.by_epsilon->smallest(target, error));
+  return needs;
 }
 
-Status add_needs(Finalist& one, Arena& arena, const ForecastRequest& request) {
-  const auto rows = EIGENVEIL_TRY(smallest(static_cast<double>(arena.rows()), {.most = kMostRows}, request.target_error,
-                                           [&](double x) { return arena.error_with_rows(*one.contender, x); }));
-  if (rows) one.line.rows_needed = static_cast<std::size_t>(*rows);
-  const Epsilon epsilon = request.budget.epsilon;
-  one.line.epsilon_needed =
-      EIGENVEIL_TRY(smallest(epsilon.value(), reach_of(epsilon), request.target_error,
-                             [&](double x) { return arena.error_with_epsilon(*one.contender, x); }));
+Status add_needs(Finalist& one, const ForecastRequest& request) {
+  const auto needs =
+      EIGENVEIL_TRY(needs_of(one, request.target_error, [](const Forecast& found) { return found.error; }));
+  one.line.rows_needed = needs.rows;
+  one.line.epsilon_needed = needs.epsilon;
   return {};
+}
+
+// Pool adjacent violators: the closest curve, by squares, that does not rise.
+void never_rise(std::vector<std::pair<double, double>>& points) {
+  struct Block {
+    double sum;
+    std::size_t size;
+    double mean() const { return sum / static_cast<double>(size); }
+  };
+  std::vector<Block> blocks;
+  for (const auto& point : points) {
+    blocks.push_back({point.second, 1});
+    while (blocks.size() > 1 && blocks.back().mean() > blocks[blocks.size() - 2].mean()) {
+      const Block last = blocks.back();
+      blocks.pop_back();
+      blocks.back().sum += last.sum;
+      blocks.back().size += last.size;
+    }
+  }
+  std::size_t i = 0;
+  for (const Block& block : blocks)
+    for (std::size_t j = 0; j < block.size; ++j) points[i++].second = block.mean();
 }
 
 // Point by point for all methods, so that each sample is drawn once.
-Status add_curves(std::vector<Finalist>& finalists, Arena& arena, const ForecastRequest& request) {
+Status add_curves(std::vector<Finalist>& finalists, const Arena& arena) {
   for (int j = -3; j <= 5; ++j) {
     const double x = static_cast<double>(arena.rows()) * std::exp2(j);
-    for (Finalist& one : finalists)
-      one.line.error_by_rows.emplace_back(x, EIGENVEIL_TRY(arena.error_with_rows(*one.contender, x)));
+    for (Finalist& one : finalists) one.line.error_by_rows.emplace_back(x, EIGENVEIL_TRY(one.by_rows->at(x))->error);
   }
   for (int j = -4; j <= 4; ++j) {
-    const double x = request.budget.epsilon.value() * std::exp2(j);
+    const double x = arena.epsilon().value() * std::exp2(j);
     if (!Epsilon::of(x)) continue;
     for (Finalist& one : finalists)
-      one.line.error_by_epsilon.emplace_back(x, EIGENVEIL_TRY(arena.error_with_epsilon(*one.contender, x)));
+      one.line.error_by_epsilon.emplace_back(x, EIGENVEIL_TRY(one.by_epsilon->at(x))->error);
+  }
+  for (Finalist& one : finalists) {
+    never_rise(one.line.error_by_rows);
+    never_rise(one.line.error_by_epsilon);
   }
   return {};
 }
 
-std::vector<std::string> warnings_of(const ForecastRequest& request, const Forecast& best, const Sample& sample) {
+std::string grouped(std::size_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+/// "epsilon 2.4 or 61,000 rows"
+std::string in_words(const Needs& needs) {
+  if (!needs.rows && !needs.epsilon) return "more than 4,096 times the rows or 64 times the epsilon";
+  std::string words = needs.epsilon ? fmt::format("epsilon {:.2g}", *needs.epsilon) : "";
+  if (needs.rows) words += fmt::format("{}{} rows", words.empty() ? "" : " or ", grouped(*needs.rows));
+  return words;
+}
+
+// A component counts as found if the released ones capture all of it but the target.
+Result<Outcome> outcome_in_components(Finalist& best, double target) {
+  const Vector& missed = best.line.forecast.missed;
+  const Eigen::Index K = missed.size();
+  Eigen::Index found = 0;
+  while (found < K && missed[found] <= target) ++found;
+  const auto worst_of = [](Eigen::Index first) {
+    return [first](const Forecast& one) { return one.missed.head(first).maxCoeff(); };
+  };
+  const Needs all = EIGENVEIL_TRY(needs_of(best, target, worst_of(K)));
+  Outcome outcome{
+      .components = static_cast<std::size_t>(found), .rows_needed = all.rows, .epsilon_needed = all.epsilon};
+  if (found == K) {
+    outcome.sentence = K == 1 ? "You will get the component" : fmt::format("You will get all {} components", K);
+    outcome.sentence += fmt::format("; {} would do.", in_words(all));
+  } else if (found > 0) {
+    outcome.sentence =
+        fmt::format("You will get {} component{}; {} need {}.", found, found == 1 ? "" : "s", K, in_words(all));
+  } else if (K == 1) {
+    outcome.sentence = fmt::format("You will not get the component; it needs {}.", in_words(all));
+  } else {
+    const Needs first = EIGENVEIL_TRY(needs_of(best, target, worst_of(1)));
+    outcome.sentence = fmt::format("You will get no component; the first needs {}, all {} need {}.", in_words(first), K,
+                                   in_words(all));
+  }
+  return outcome;
+}
+
+// An angle, or a share of what is looked for.
+std::string size_in_words(double error, const ErrorUnit& unit) {
+  if (unit.key == kSine.key)
+    return fmt::format("{:.2g} degrees", std::asin(std::sqrt(std::clamp(error, 0.0, 1.0))) * 180 / M_PI);
+  return fmt::format("{:.2g}% of what is there", 100 * error);
+}
+
+Outcome outcome_in_error(const ForecastLine& best, const ErrorUnit& unit, const std::string& subject, double target) {
+  const Needs needs{best.rows_needed, best.epsilon_needed};
+  Outcome outcome{.rows_needed = needs.rows, .epsilon_needed = needs.epsilon};
+  outcome.sentence =
+      fmt::format("{} will be off by about {}; for {} you need {}.", subject, size_in_words(best.forecast.error, unit),
+                  size_in_words(target, unit), in_words(needs));
+  return outcome;
+}
+
+std::vector<std::string> warnings_of(const ForecastRequest& request, const Forecast& best, const Arena& arena) {
   std::vector<std::string> warnings;
   if (best.error > 0.5)
     warnings.push_back(
         fmt::format("The noise will drown the signal: even the best {} ({}) is forecast to have an error of {:.2g}. {}",
                     request.kind_of_contender, best.method, best.error, request.remedies));
-  for (std::string& note : request.model->notes(sample)) warnings.push_back(std::move(note));
+  for (std::string& note : arena.notes()) warnings.push_back(std::move(note));
   if (request.budget.delta.value() > 1 / static_cast<double>(request.model->rows()))
     warnings.push_back(
         fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would satisfy it.",
                     request.budget.delta.value()));
   warnings.insert(warnings.end(), request.notes.begin(), request.notes.end());
   return warnings;
+}
+
+nlohmann::json outcome_json(const Outcome& outcome) {
+  const auto number = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
+  nlohmann::json object = {{"sentence", outcome.sentence},
+                           {"rows_needed", number(outcome.rows_needed)},
+                           {"epsilon_needed", number(outcome.epsilon_needed)}};
+  if (outcome.components) object["components"] = *outcome.components;
+  return object;
 }
 
 nlohmann::json line_json(const ForecastLine& line, bool curves) {
@@ -176,23 +328,30 @@ Result<ForecastReport> make_forecast(const ForecastRequest& request, Observer& o
   EIGENVEIL_TRY(check(request, arena));
   observer.step("simulating the methods on the public model");
   auto finalists = EIGENVEIL_TRY(finalists_of(request, arena));
-  const Sample* sample = EIGENVEIL_TRY(arena.own());
   observer.step("looking for the rows and the epsilon that are needed");
   double done = 0;
   for (Finalist& one : finalists) {
-    EIGENVEIL_TRY(add_needs(one, arena, request));
+    EIGENVEIL_TRY(add_needs(one, request));
     observer.progress(++done / static_cast<double>(finalists.size()));
   }
   if (request.curves) {
     observer.step("drawing curves");
-    EIGENVEIL_TRY(add_curves(finalists, arena, request));
+    EIGENVEIL_TRY(add_curves(finalists, arena));
   }
   observer.step("done");
   std::vector<Forecast> forecasts;
   for (const Finalist& one : finalists) forecasts.push_back(one.line.forecast);
-  ForecastReport report{{}, best_of(forecasts), {}, measure_of(request.task).unit};
-  for (Finalist& one : finalists) report.lines.push_back(std::move(one.line));
-  report.warnings = warnings_of(request, report.winner(), *sample);
+  const Measure& measure = measure_of(request.task);
+  ForecastReport report{{}, best_of(forecasts), {}, measure.unit};
+  Finalist& best = finalists[report.best];
+  report.outcome = best.line.forecast.missed.size() > 0
+                       ? EIGENVEIL_TRY(outcome_in_components(best, request.target_error))
+                       : outcome_in_error(best.line, measure.unit, request.subject, request.target_error);
+  for (Finalist& one : finalists) {
+    one.line.forecast.seconds *= request.rows_each;
+    report.lines.push_back(std::move(one.line));
+  }
+  report.warnings = warnings_of(request, report.winner(), arena);
   return report;
 }
 
@@ -204,8 +363,10 @@ nlohmann::json to_json(const ForecastRequest& request, const ForecastReport& rep
                            {"delta", request.budget.delta.value()},
                            {"target_error", request.target_error},
                            {"best", report.winner().method},
+                           {"outcome", outcome_json(report.outcome)},
                            {"warnings", report.warnings},
                            {"methods", nlohmann::json::array()}};
+  if (request.rows_each > 1) object.update({{"people", request.model->rows()}, {"rows_per_person", request.rows_each}});
   if (!request.facts.is_null()) object.update(request.facts);
   for (const ForecastLine& line : report.lines) object["methods"].push_back(line_json(line, request.curves));
   return object;

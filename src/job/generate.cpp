@@ -31,7 +31,7 @@ void fill_normal(SecureRandom& random, double* out, std::size_t count) {
 // rows x k with orthonormal columns, uniformly distributed
 Matrix random_orthonormal(SecureRandom& random, Eigen::Index rows, Eigen::Index k) {
   Matrix normal(rows, k);
-  fill_normal(random, normal.data(), static_cast<std::size_t>(normal.size()));
+  fill_normal(random, normal.data(), normal.size());
   return Eigen::HouseholderQR<Matrix>(normal).householderQ() * Matrix::Identity(rows, k);
 }
 
@@ -43,8 +43,8 @@ struct PopulationCovariance {
 };
 
 PopulationCovariance make_covariance(const GenerateOptions& options, SecureRandom& random) {
-  const auto d = static_cast<Eigen::Index>(options.columns);
-  const auto k = static_cast<Eigen::Index>(options.components);
+  const Eigen::Index d = options.columns;
+  const Eigen::Index k = options.components;
   if (options.population == Population::kGaussian) {
     // trace 1: k gap s + (d - k) s = 1
     const double s = 1 / (static_cast<double>(k) * options.gap + static_cast<double>(d - k));
@@ -52,15 +52,14 @@ PopulationCovariance make_covariance(const GenerateOptions& options, SecureRando
   }
   if (options.population == Population::kSpiked)
     return {random_orthonormal(random, d, k), options.spike, options.noise_variance};
-  const auto s = static_cast<Eigen::Index>(options.sparsity);
+  const Eigen::Index s = options.sparsity;
   const Matrix block = random_orthonormal(random, s, k);
   std::vector<Eigen::Index> support(options.columns);
   std::iota(support.begin(), support.end(), 0);
   PopulationCovariance covariance{Matrix::Zero(d, k), options.spike, options.noise_variance};
   for (Eigen::Index i = 0; i < s; ++i) {
-    std::swap(support[static_cast<std::size_t>(i)],
-              support[static_cast<std::size_t>(i) + random.below(static_cast<std::uint64_t>(d - i))]);
-    covariance.U.row(support[static_cast<std::size_t>(i)]) = block.row(i);
+    std::swap(support[i], support[i + random.below(static_cast<std::uint64_t>(d - i))]);
+    covariance.U.row(support[i]) = block.row(i);
   }
   return covariance;
 }
@@ -95,15 +94,15 @@ Status generate(const GenerateOptions& options, Observer& observer) {
   auto file = EIGENVEIL_TRY(NpyFile::create(options.out, options.columns));
   const std::size_t batch = std::clamp<std::size_t>((std::size_t{1} << 20) / options.columns, 1, 4096);
   for (std::size_t done = 0; done < options.rows;) {
-    const auto rows = static_cast<Eigen::Index>(std::min(batch, options.rows - done));
+    const Eigen::Index rows = std::min(batch, options.rows - done);
     // row = sqrt(lambda) z U^T + sqrt(sigma2) g
     RowMajorMatrix z(rows, covariance.U.cols());
     RowMajorMatrix g(rows, covariance.U.rows());
-    fill_normal(random, z.data(), static_cast<std::size_t>(z.size()));
-    fill_normal(random, g.data(), static_cast<std::size_t>(g.size()));
+    fill_normal(random, z.data(), z.size());
+    fill_normal(random, g.data(), g.size());
     g = std::sqrt(covariance.sigma2) * g + std::sqrt(covariance.lambda) * z * covariance.U.transpose();
     EIGENVEIL_TRY(file.append(g));
-    done += static_cast<std::size_t>(rows);
+    done += rows;
     observer.progress(static_cast<double>(done) / static_cast<double>(options.rows));
   }
   EIGENVEIL_TRY(file.commit());

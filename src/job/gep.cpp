@@ -25,6 +25,9 @@ GepOptions gep_options(const GepChoices& choices, const FitJob& job, std::size_t
 ForecastRequest gep_forecast(const GepModel& model, const Budget& budget, const RunOptions& run) {
   ForecastRequest request{.task = std::string(name(model.task)), .model = public_model(model), .budget = budget};
   request.kind_of_contender = "noise";
+  request.subject = model.task == GepTask::kCca   ? "The canonical directions"
+                    : model.task == GepTask::kFda ? "The discriminant directions"
+                                                  : "The direction";
   request.remedies = "Gather more rows, use fewer columns, spend more epsilon, or tighten the row bound.";
   for (const GepNoise noise : {GepNoise::kOnce, GepNoise::kEachStep}) {
     const auto make = [model, noise](std::size_t) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/version.hpp"
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
 #include "eigenveil/papers/as_printed.hpp"
@@ -28,7 +29,8 @@ void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const C
   if (charge.federation) return;
   ledger["limited"] = charge.limited;
   if (const auto& entry = charge.entry) {
-    ledger.update({{"entry", entry->id}, {"generation", entry->generation}, {"unit", entry->unit}});
+    ledger.update(
+        {{"entry", entry->id}, {"mark", entry->mark}, {"generation", entry->generation}, {"unit", entry->unit}});
     if (entry->limit)
       ledger.update({{"epsilon", entry->limit->epsilon.value()},
                      {"delta", entry->limit->delta.value()},
@@ -48,7 +50,19 @@ void add_ledger(nlohmann::json& manifest, const PrivacyOptions& privacy, const C
 
 }  // namespace
 
-std::string_view name(MissingPolicy missing) { return missing == MissingPolicy::kError ? "error" : "zero-row"; }
+std::string_view name(MissingPolicy missing) {
+  switch (missing) {
+    case MissingPolicy::kError:
+      return "error";
+    case MissingPolicy::kZeroRow:
+      return "zero-row";
+    case MissingPolicy::kValue:
+      return "value";
+    case MissingPolicy::kCategory:
+      return "category";
+  }
+  return "";
+}
 
 nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
@@ -100,12 +114,26 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
   return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
 }
 
+std::string weight_in_words(const PersonOptions& person) {
+  return person.least_rows == 1 ? "equal" : fmt::format("rows:{}", person.least_rows);
+}
+
 void add_person(nlohmann::json& manifest, const PersonOptions& person, const std::string& column,
                 std::optional<double> people) {
   const bool alike = person.least_rows == 1;
+  if (person.stated) {
+    manifest["person"] = {
+        {"column", column},
+        {"estimand",
+         "The matrices are as they were given, and how much a person counts in them is theirs to say. The "
+         "two sensitivities were stated as those of a person, with all their rows."}};
+    manifest["people"] = manifest["rows"];
+    manifest.erase("rows");
+    return;
+  }
   nlohmann::json& said = manifest["person"] = {
       {"column", column},
-      {"weight", alike ? "equal" : fmt::format("rows:{}", person.least_rows)},
+      {"weight", weight_in_words(person)},
       {"missing", person.missing_is_own ? "own" : "error"},
       {"estimand",
        alike ? "Every person counts alike: a row of a person who has m of them weighs 1 / m. If the number of rows "
@@ -140,28 +168,28 @@ std::string guarantee_in_words(const PrivacyOptions& privacy, const Charge& char
   const bool people = !charge.plan.person.empty();
   if (people)
     return fmt::format(
-               "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows all rows of "
+               "This release is ({:.6g}, {})-differentially private when {}. Even someone who knows all rows of "
                "everybody else and all of this software can change their odds about any one person by at most a factor "
-               "e^{:.6g} = {:.3g} through it, except with probability {:g}. It holds for every data set and however "
+               "e^{:.6g} = {:.3g} through it, except with probability {}. It holds for every data set and however "
                "many "
                "rows a person has.",
-               epsilon, privacy.delta.value(),
+               epsilon, plain(privacy.delta.value()),
                privacy.adjacency == Adjacency::kReplaceOne
                    ? "one person, with all their rows, is replaced by any other with any number of rows; the number of "
                      "people is public, that of rows is private"
                    : "one person, with all their rows, is added or removed; the numbers of people and of rows are "
                      "private",
-               epsilon, std::exp(epsilon), privacy.delta.value()) +
+               epsilon, std::exp(epsilon), chance(privacy.delta.value())) +
            (charge.federation ? " " + charge.federation->value("condition", "") : "");
   const std::string words = fmt::format(
-      "This release is ({:.6g}, {:g})-differentially private when {}. Even someone who knows every other row and "
+      "This release is ({:.6g}, {})-differentially private when {}. Even someone who knows every other row and "
       "all of this software can change their odds about any one row by at most a factor e^{:.6g} = {:.3g} through it, "
-      "except with probability {:g}. ",
-      epsilon, privacy.delta.value(),
+      "except with probability {}. ",
+      epsilon, plain(privacy.delta.value()),
       model ? "one row is replaced by an independent copy; the number of rows is public"
       : privacy.adjacency == Adjacency::kReplaceOne ? "one row is replaced by any other; the number of rows is public"
                                                     : "one row is added or removed; the number of rows is private",
-      epsilon, std::exp(epsilon), privacy.delta.value());
+      epsilon, std::exp(epsilon), chance(privacy.delta.value()));
   return words +
          (model ? fmt::format("This is a model-based guarantee: for rows that are independent draws of the "
                               "spiked model, and neighbours that replace one by an independent copy, the "

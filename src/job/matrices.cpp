@@ -17,7 +17,7 @@ Result<Matrix> read_matrix(const std::string& file, const std::shared_ptr<GivenR
   const std::size_t d = source->columns().size();
   if (d > kMostMatrixColumns)
     return bad_input(fmt::format("{}: has {} columns; a matrix may have at most {}", path, d, kMostMatrixColumns));
-  const auto width = static_cast<Eigen::Index>(d);
+  const Eigen::Index width = d;
   Matrix M(width, width);
   RawBatch batch;
   Eigen::Index row = 0;
@@ -46,8 +46,8 @@ class HeldMatrices final : public HeldRows {
  public:
   HeldMatrices(PrivateMatrices matrices, const MatricesJob& job) : matrices_(std::move(matrices)), job_(job) {}
 
-  std::size_t columns() const override { return static_cast<std::size_t>(matrices_.A.rows()); }
-  Lattice lattice() const override { return {1, 20}; }
+  std::size_t columns() const override { return matrices_.A.rows(); }
+  Lattice lattice() const override { return {1, 20, job_.fit.rows.person ? kPersonBits : 0}; }
   std::optional<std::size_t> rows() const override { return job_.rows; }
   BoundingDiagnostics diagnostics() const override { return {}; }
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
@@ -74,7 +74,8 @@ Result<Release> release(const MatricesJob& job, Observer& observer) {
   HeldMatrices matrices(EIGENVEIL_TRY(read_matrices(job)), job);
   std::vector<std::string> names;
   for (std::size_t i = 1; i <= matrices.columns(); ++i) names.push_back(std::to_string(i));
-  const OpenedData opened{nullptr, ColumnMap::identity(names)};
+  OpenedData opened{nullptr, ColumnMap::identity(names)};
+  if (job.fit.rows.person) opened.person = job.fit.rows.person->column;
   EIGENVEIL_TRY(check(job.fit, rivals, opened));
   return release(job.fit, rivals, opened, matrices, observer);
 }

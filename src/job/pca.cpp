@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/pca.hpp"
 
+#include "eigenveil/estimators/pca/score_plot.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
 namespace {
 
 PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOptions& preparation) {
-  PcaProgram program{method, {job.components, preparation, job.sparsity}, job.power, job.spiked};
+  PcaProgram program{method, {job.components, preparation, job.sparsity, job.scale}, job.power, job.spiked};
   program.spiked.power = job.power;
   return program;
 }
 
 // Everything the user left to a forecast, best first guess included.
 std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions& preparation, std::size_t columns) {
-  const PcaOptions options{job.components, preparation, job.sparsity};
+  const PcaOptions options{job.components, preparation, job.sparsity, job.scale};
   if (!job.method) {
     std::vector<PcaProgram> programs;
     for (PcaProgram program : candidates(options, columns)) {
@@ -46,6 +47,24 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   return programs;
 }
 
+/// The picture that was asked for, with the classes that are known now.
+Result<std::optional<ScorePlot>> plot_of(const PcaJob& job, const OpenedData& opened) {
+  if (!job.score_plot) {
+    if (job.fit.rows.class_column)
+      return usage_error("`label` sorts rows for a picture of them: it needs `score_plot`");
+    return std::optional<ScorePlot>();
+  }
+  if (elsewhere(job.fit.rows))
+    return usage_error("`score_plot` is no question that sites of a federation know: leave it out");
+  if (job.fit.privacy.calibration == Calibration::kPaper)
+    return usage_error("`calibration` paper reproduces a paper as it is, and none has a `score_plot`");
+  return std::optional(ScorePlot{*job.score_plot, opened.classes, opened.class_name});
+}
+
+std::unique_ptr<Estimator> plotted(std::unique_ptr<Estimator> pca, const std::optional<ScorePlot>& plot) {
+  return plot ? with_score_plot(std::move(pca), *plot) : std::move(pca);
+}
+
 Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const std::size_t d = opened.map.features();
   const Budget budget = budget_of(job.fit.privacy);
@@ -58,24 +77,32 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
   Rivals rivals;
   rivals.guess = guessed_rows(job.guess, job.components, job.sparsity, job.fit.rows.row_bound);
+  const auto plot = EIGENVEIL_TRY(plot_of(job, opened));
+  auto without_classes = plot;
+  if (plot) without_classes->classes.clear();
   for (PcaProgram program : programs) {
-    rivals.estimators.push_back(estimator_by(calibration, program));
+    rivals.estimators.push_back(plotted(estimator_by(calibration, program), plot));
     program.options.preparation = forecast_preparation(program.options.preparation);
-    rivals.prepared.push_back(estimator_by(calibration, program));
+    program.power.simulate_edge = program.spiked.power.simulate_edge = false;
+    rivals.prepared.push_back(plotted(estimator_by(calibration, program), without_classes));
   }
   return rivals;
 }
 
 }  // namespace
 
-ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget) {
+ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, std::optional<double> score_plot) {
   const PcaOptions options{model.components, {.mean = MeanBy::kRefined}, model.sparsity};
-  std::vector<PcaProgram> programs = candidates(options, static_cast<std::size_t>(model.spectrum.size()));
+  std::vector<PcaProgram> programs = candidates(options, model.spectrum.size());
   if (!options.sparsity) programs.push_back({PcaMethod::kPower, options, {.rounds = 4, .filter = RowFilter::kOff}});
   ForecastRequest request{.task = "pca", .model = public_model(model), .budget = budget};
   request.remedies = kPcaRemedies;
-  for (const PcaProgram& program : programs)
-    request.contenders.push_back({[program](std::size_t) { return estimator(program); }});
+  for (PcaProgram& program : programs) {
+    program.power.simulate_edge = false;
+    request.contenders.push_back({[program, score_plot](std::size_t) {
+      return plotted(estimator(program), score_plot ? std::optional(ScorePlot{*score_plot}) : std::nullopt);
+    }});
+  }
   return request;
 }
 

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
-#include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/data/sha256.hpp"
 #include "eigenveil/job/choose.hpp"
 #include "eigenveil/job/manifest.hpp"
 #include "eigenveil/job/verdicts.hpp"
+#include "eigenveil/privacy/least_delta.hpp"
 
 namespace eigenveil {
 namespace {
@@ -19,18 +21,48 @@ Status check_outputs(const FitJob& job, std::size_t columns) {
   if (shape && shape->height * shape->width != columns)
     return usage_error(fmt::format("`image_shape` {}x{} has {} pixels, but the data has {} columns", shape->height,
                                    shape->width, shape->height * shape->width, columns));
-  if (job.out) EIGENVEIL_TRY(check_writable(*job.out));
-  return job.report.empty() ? Status() : check_writable(job.report);
+  if (job.out) EIGENVEIL_TRY(AtomicFile::create(*job.out, {.existing = job.existing}));
+  if (!job.report.empty()) EIGENVEIL_TRY(AtomicFile::create(job.report, {.existing = job.existing}));
+  return {};
 }
 
-Status write_outputs(const Model& model, const FitJob& job, Observer& observer) {
+// model.npz, model-2.npz, ...
+std::string numbered(const std::string& path, int number) {
+  if (number == 1) return path;
+  const std::filesystem::path whole(path);
+  return whole.parent_path() / fmt::format("{}-{}{}", whole.stem().string(), number, whole.extension().string());
+}
+
+// Somebody may have taken the name since it was found free, and what was paid for is not lost over that: it gets the
+// next name. Where it is now.
+Result<std::string> write_beside(const std::string& path, Existing existing,
+                                 const std::function<Status(const std::string& name, FileModes modes)>& write) {
+  constexpr int kMost = 1000;
+  for (int number = 1;; ++number) {
+    const std::string name = numbered(path, number);
+    const Status written = write(name, {.existing = existing});
+    if (written) return name;
+    std::error_code ignored;
+    const bool taken = std::filesystem::exists(std::filesystem::symlink_status(name, ignored));
+    if (existing == Existing::kReplace || !taken || number == kMost) return written.error();
+  }
+}
+
+Status write_outputs(Release& made, const FitJob& job, const Charge& charge, Observer& observer) {
   if (job.out) {
     observer.step("writing model");
-    EIGENVEIL_TRY(write_model(model, *job.out));
+    made.out = EIGENVEIL_TRY(write_beside(*job.out, job.existing, [&](const std::string& name, FileModes modes) {
+      return write_model(made.model, name, modes);
+    }));
+    if (const Status recorded = record_file(job.privacy, charge, made.out); !recorded)
+      made.unrecorded = recorded.error().message;
   }
   if (!job.report.empty()) {
     observer.step("writing report");
-    EIGENVEIL_TRY(write_file(job.report, html_report(model, job.report_options)));
+    const std::string page = html_report(made.model, job.report_options);
+    made.report = EIGENVEIL_TRY(write_beside(job.report, job.existing, [&](const std::string& name, FileModes modes) {
+      return write_file(name, page, modes);
+    }));
   }
   observer.step("done");
   return {};
@@ -76,6 +108,13 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
 
 }  // namespace
 
+Status record_file(const PrivacyOptions& privacy, const Charge& charge, const std::string& path) {
+  if (!charge.entry) return {};
+  const auto hash = EIGENVEIL_TRY(sha256_of_files({path}));
+  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
+  return ledger.record_model(charge.entry->id, hash);
+}
+
 PreparationOptions preparation_of(const RowOptions& rows) {
   PreparationOptions preparation;
   preparation.mean = rows.center == Center::kPrivate ? MeanBy::kOnce
@@ -113,11 +152,12 @@ Status check_for_people(const Estimator& estimator, const RowsShape& shape, cons
 
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
   if (job.privacy.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
-    return usage_error("`delta` auto tells the number of rows, which add-remove-one hides: give a number");
+    return usage_error(
+        "`delta` auto tells the number of rows, which add-remove-one hides: give a number, or a public guess of how "
+        "many "
+        "rows there are (`expected_rows`, where there is such an option)");
   EIGENVEIL_TRY(check_payer(job.privacy, files_of(job.rows)));
-  // Ids are told apart up to a chance of 2^-96: src/rows/people.proof.md.
-  if (job.rows.person && job.privacy.delta.value() < 1e-18)
-    return usage_error("with `person` a `delta` below 1e-18 cannot be promised");
+  if (job.rows.person) EIGENVEIL_TRY(check_delta_of_people(job.privacy.delta));
   const RowsShape shape{opened.map.features(), {}, {1, 20}, job.privacy.adjacency};
   for (const auto& one : rivals.estimators) {
     // What is not calibrated is charged as it is, so it must be a paper's own noise.
@@ -169,8 +209,9 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   add_verdicts(fit, chosen.name());
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
   Model model = model_of(job, chosen, charged, opened, rivals.columns.value_or(opened.map), std::move(fit));
-  EIGENVEIL_TRY(write_outputs(model, job, observer));
-  return Release{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
+  Release made{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
+  EIGENVEIL_TRY(write_outputs(made, job, charged, observer));
+  return made;
 }
 
 Result<Release> release(const Study& study, Observer& observer) {

@@ -27,7 +27,7 @@ std::string bytes_of(const TrainingState& state) {
   const std::array<std::int64_t, 3> head = {state.descent.steps, state.parameters.size(), state.descent.first.size()};
   std::string bytes(reinterpret_cast<const char*>(head.data()), sizeof head);
   for (const Vector* part : {&state.parameters, &state.descent.first, &state.descent.second})
-    bytes.append(reinterpret_cast<const char*>(part->data()), static_cast<std::size_t>(part->size()) * sizeof(double));
+    bytes.append(reinterpret_cast<const char*>(part->data()), part->size() * sizeof(double));
   return bytes;
 }
 
@@ -38,7 +38,7 @@ std::optional<TrainingState> state_of(const std::string& bytes) {
   const auto [steps, parameters, moments] = head;
   const auto most = static_cast<std::int64_t>(bytes.size() / sizeof(double));
   if (steps < 0 || parameters < 0 || moments < 0 || parameters > most || moments > most ||
-      static_cast<std::size_t>(parameters + 2 * moments) * sizeof(double) + sizeof head != bytes.size())
+      (parameters + 2 * moments) * sizeof(double) + sizeof head != bytes.size())
     return {};
   TrainingState state;
   state.descent.steps = steps;
@@ -46,8 +46,8 @@ std::optional<TrainingState> state_of(const std::string& bytes) {
   for (auto [part, size] :
        {std::pair{&state.parameters, parameters}, {&state.descent.first, moments}, {&state.descent.second, moments}}) {
     part->resize(size);
-    std::memcpy(part->data(), from, static_cast<std::size_t>(size) * sizeof(double));
-    from += static_cast<std::size_t>(size) * sizeof(double);
+    std::memcpy(part->data(), from, size * sizeof(double));
+    from += size * sizeof(double);
   }
   return state;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -40,7 +41,7 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
 Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
   const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
   PrivacyPlan draft{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
-  draft.person = job.person;
+  if (job.person) draft.person = job.person->column;
   return certify(draft, NoisyVector::sensitivity(), job.privacy);
 }
 
@@ -87,7 +88,10 @@ nlohmann::json training_options_json(const ClipTrainJob& job) {
                             {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
                             {"lr", job.lr},
                             {"temperature", job.temperature}};
-  if (!job.person.empty()) options["person"] = job.person;
+  if (job.person) {
+    options["person"] = job.person->column;
+    options["person_weight"] = weight_in_words(*job.person);
+  }
   return options;
 }
 
@@ -104,7 +108,7 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
     const auto epsilon = EIGENVEIL_TRY(epsilon_of(certified.plan.events, job.privacy.delta, job.privacy.accounting));
     certified.epsilon = epsilon;
   }
-  EIGENVEIL_TRY(NoisyVector::check(job.clip, static_cast<std::size_t>(parameters.size()), job.steps));
+  EIGENVEIL_TRY(NoisyVector::check(job.clip, parameters.size(), job.steps));
 
   std::optional<RunFolder> folder;
   std::string id = new_id();
@@ -152,10 +156,11 @@ Error TrainingRun::stop(const ClipTrainJob& job, const Error& why) {
                                 steps(), job.checkpoint)
                           : (saved ? ended : saved).error().message;
   }
-  const std::string spent = charge_.dataset.empty()
-                                ? "No ledger was charged."
-                                : fmt::format("The whole plan stays charged to '{}': epsilon {:.6g} at delta {:g}.",
-                                              charge_.dataset, charge_.certified_epsilon, job.privacy.delta.value());
+  const std::string spent =
+      charge_.dataset.empty()
+          ? "No ledger was charged."
+          : fmt::format("The whole plan stays charged to '{}': epsilon {:.6g} at delta {}.", charge_.dataset,
+                        charge_.certified_epsilon, plain(job.privacy.delta.value()));
   return {why.code, fmt::format("step {} of {}: {}. The run has stopped. {} {}", steps() + 1, job.steps, why.message,
                                 spent, kept)};
 }

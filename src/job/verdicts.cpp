@@ -88,10 +88,10 @@ void add_verdicts(Fit& fit, std::string_view name) {
   add_vector(fit, of_values("high"), verdict->high);
   add_deviations(fit, verdict->deviation, *kind);
   add_vector(fit, "angle", angles(verdict->cos2));
-  const auto count = static_cast<Eigen::Index>(verdict->judged.size());
+  const Eigen::Index count = verdict->judged.size();
   Vector standing(count), first(count), last(count);
   for (Eigen::Index i = 0; i < count; ++i) {
-    const Judged& one = verdict->judged[static_cast<std::size_t>(i)];
+    const Judged& one = verdict->judged[i];
     standing[i] = static_cast<double>(one.standing);
     first[i] = static_cast<double>(one.first);
     last[i] = static_cast<double>(one.last);
@@ -104,7 +104,7 @@ void add_verdicts(Fit& fit, std::string_view name) {
     add_vector(fit, "variance_share_low", verdict->share_low);
     add_vector(fit, "variance_share_high", verdict->share_high);
   }
-  const auto drowned = static_cast<std::size_t>((standing.array() == static_cast<double>(Standing::kNoise)).count());
+  const std::size_t drowned = (standing.array() == static_cast<double>(Standing::kNoise)).count();
   // A covariance has as many directions as columns: nobody asked for them one by one.
   if (drowned > 0 && kind->many.starts_with("{}"))
     fit.warnings.push_back(drowned_warning(drowned, verdict->judged.size()));

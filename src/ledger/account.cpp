@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 
+#include "eigenveil/base/figures.hpp"
 #include "work_rows.hpp"
 
 namespace eigenveil {
@@ -28,16 +29,32 @@ Result<std::optional<Limit>> limit_of(const Statement& row) {
   return std::optional<Limit>({epsilon, delta});
 }
 
+// Which ledger, the same in all its copies; and everything about an entry but its state.
+std::string mark_of(const Database& db, const std::string& dataset, const ReservationRecord& record) {
+  constexpr std::size_t kLedger = 16, kEntry = 32;
+  KeyedHash hash(db.key());
+  hash.field("entry").number(static_cast<std::uint64_t>(record.id)).field(dataset);
+  hash.field(record.created).field(record.purpose).number(record.plan.model_based ? 1 : 0);
+  for (const PrivacyEvent& event : record.plan.events) hash.field(event.label).field(to_text(event));
+  return to_hex(KeyedHash(db.key()).field("ledger").finish()).substr(0, kLedger) + "-" +
+         to_hex(hash.finish()).substr(0, kEntry);
+}
+
 Status load_reservations(const Database& db, Account& account) {
-  Statement row(db, "SELECT id, created, purpose, state FROM reservation WHERE dataset = ? ORDER BY id", account.id);
+  Statement row(db,
+                "SELECT reservation.id, created, purpose, state, coalesce(model.sha256, '') FROM reservation LEFT JOIN "
+                "model ON model.id = reservation.id WHERE dataset = ? ORDER BY reservation.id",
+                account.id);
   for (;;) {
     const auto more = EIGENVEIL_TRY(row.step());
     if (!more) return {};
     const auto plan = EIGENVEIL_TRY(load_plan(db, row.integer(0)));
     const auto state =
         std::find(kReservationStates.begin(), kReservationStates.end(), row.text(3)) - kReservationStates.begin();
-    account.status.reservations.push_back(
-        {row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), plan});
+    ReservationRecord record{row.integer(0), row.text(1), row.text(2), static_cast<ReservationState>(state), plan};
+    record.mark = mark_of(db, account.status.budget.name, record);
+    record.model = row.text(4);
+    account.status.reservations.push_back(std::move(record));
     if (account.status.reservations.back().state != ReservationState::kReturned)
       account.charged.insert(account.charged.end(), plan.events.begin(), plan.events.end());
   }
@@ -131,8 +148,9 @@ DatasetStatus report(const Account& account) {
   status.spent_epsilon = spent_epsilon(account.filter, limit, account.charged);
   status.spent_delta = limit.delta.value();
   status.remaining_epsilon = remaining_epsilon(account.filter, limit, account.charged);
-  status.remaining = fmt::format("epsilon {:.4g} at delta {} for {}", status.remaining_epsilon, limit.delta.value(),
-                                 account.charged.empty() ? "any release" : "a further Gaussian release");
+  status.remaining =
+      fmt::format("epsilon {:.4g} at delta {} for {}", status.remaining_epsilon, plain(limit.delta.value()),
+                  account.charged.empty() ? "any release" : "a further Gaussian release");
   if (status.remaining_epsilon <= 0) status.remaining = "nothing";
   return status;
 }

@@ -58,7 +58,7 @@ Result<Mark> read_mark(int descriptor, const std::string& path) {
   std::string text(kLength + 1, '\0');
   const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
   if (got < 0) return anchor_failed(path);
-  text.resize(static_cast<std::size_t>(got));
+  text.resize(got);
   return parse_mark(text);
 }
 

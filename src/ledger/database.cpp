@@ -140,7 +140,7 @@ Status Database::prepare_schema() {
         "The ledger '{}' has format {}, this program knows format {}: use the version of eigenveil that wrote it.",
         path_, *format, kFormat));
   EIGENVEIL_TRY(check_integrity());
-  key_ = EIGENVEIL_TRY(load_key(path_ + ".key", *format < kFormat));
+  key_ = EIGENVEIL_TRY(load_key(path_ + ".key", *format < kSealedFormat));
   if (empty) {
     const auto seen = EIGENVEIL_TRY(read_anchor(anchor_, false));
     if (seen != Mark{})
@@ -155,15 +155,17 @@ Status Database::prepare_schema() {
   return *format < kFormat ? transaction.commit() : run("COMMIT");
 }
 
-// What an older format holds is sealed as it is.
+// What a format without checksums holds is sealed as it is. Rows that have theirs keep them: they are verified
+// afterwards.
 Status Database::bring_up_to_date(std::int64_t format) {
   if (format < 1) {
     EIGENVEIL_TRY(run(kFirstFormat));
     EIGENVEIL_TRY(run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str()));
   }
   if (format < 2) EIGENVEIL_TRY(run(kSecondFormat));
-  EIGENVEIL_TRY(run(kThirdFormat));
-  touched_ = EIGENVEIL_TRY(all_rows(*this));
+  if (format < kSealedFormat) EIGENVEIL_TRY(run(kThirdFormat));
+  EIGENVEIL_TRY(run(kFourthFormat));
+  if (format < kSealedFormat) touched_ = EIGENVEIL_TRY(all_rows(*this));
   return {};
 }
 
@@ -217,8 +219,7 @@ Status Statement::finish() {
 
 std::string Statement::text(int column) const {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return data == nullptr ? std::string()
-                         : std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column)));
+  return data == nullptr ? std::string() : std::string(data, sqlite3_column_bytes(statement_.get(), column));
 }
 
 void Statement::bind(int index, std::int64_t value) {

@@ -39,8 +39,9 @@ Result<std::string> load_key(const std::string& path, bool make) {
     EIGENVEIL_TRY(make_key(path));
   }
   std::ifstream in(path, std::ios::binary);
-  std::string key(std::istreambuf_iterator<char>(in), {});
-  if (key.size() != kKeyBytes)
+  Result<std::string> key = std::string(kKeyBytes + 1, '\0');  // one more would be seen
+  key->resize(in.read(key->data(), std::ssize(*key)).gcount());
+  if (key->size() != kKeyBytes)
     return bad_input(fmt::format(
         "The ledger's key '{}' cannot be read or does not have {} bytes. Bring it back from a backup; until "
         "then nothing can be charged.",

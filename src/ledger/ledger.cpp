@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "eigenveil/base/figures.hpp"
+#include "eigenveil/privacy/least_delta.hpp"
 #include "files.hpp"
 #include "work_rows.hpp"
 
@@ -46,7 +48,7 @@ Error refusal(const Account& account, const PrivacyPlan& plan) {
       fmt::format("The budget of data set '{}' does not allow this release: it asks for {} at delta {}; of epsilon {}, "
                   "{:.4g} has been spent (filter: {}); what remains: {}. Ask for no more than that, or give back what "
                   "was never used with: eigenveil ledger release-unused NAME",
-                  status.budget.name, asked, limit.delta.value(), limit.epsilon.value(), status.spent_epsilon,
+                  status.budget.name, asked, plain(limit.delta.value()), limit.epsilon.value(), status.spent_epsilon,
                   status.filter, status.remaining));
 }
 
@@ -137,6 +139,8 @@ Result<bool> Ledger::insert(const DatasetBudget& budget, const FileKeys& files) 
       std::any_of(budget.name.begin(), budget.name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (budget.name.empty() || budget.name.size() > 200 || control)
     return usage_error("A data set's name has 1 to 200 bytes and no control characters; please choose another");
+  if (budget.limit && !budget.person.empty() && budget.limit->delta.value() < kLeastLimitOfPeople)
+    return usage_error("with `person` a `delta` below 1e-12 cannot be promised for all releases together");
   std::optional<double> epsilon;
   std::optional<double> delta;
   if (budget.limit) {
@@ -226,6 +230,43 @@ Result<std::int64_t> ledger::charge(const Database& db, const Payer& payer, cons
   EIGENVEIL_TRY(admit(account, plan));
   if (account.status.budget.limit) EIGENVEIL_TRY(bind_files(db, account.id, payer.files));
   return insert_reservation(db, account, plan, purpose);
+}
+
+Status Ledger::record_model(std::int64_t entry, const std::string& sha256) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  EIGENVEIL_TRY(Statement(*db_, "INSERT INTO model VALUES (?, ?) ON CONFLICT(id) DO NOTHING", entry, sha256).finish());
+  return transaction.commit();
+}
+
+Result<std::optional<Ledger::Entry>> Ledger::find_entry(std::int64_t id) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  Statement row(*db_,
+                "SELECT dataset.name FROM reservation JOIN dataset ON dataset.id = reservation.dataset WHERE "
+                "reservation.id = ?",
+                id);
+  const auto found = EIGENVEIL_TRY(row.step());
+  if (!found) return std::optional<Entry>();
+  const auto account = EIGENVEIL_TRY(load_account(*db_, row.text(0)));
+  for (const ReservationRecord& record : account.status.reservations)
+    if (record.id == id) return std::optional(Entry{row.text(0), record});
+  return internal_error("The ledger has lost the reservation");
+}
+
+// Nobody writes while a transaction is open, so that the pages are those of one moment.
+Status Ledger::backup(const std::string& path, Existing existing) {
+  Transaction transaction(*db_);
+  EIGENVEIL_TRY(transaction.begin());
+  sqlite3_int64 size = 0;
+  const std::unique_ptr<unsigned char, void (*)(void*)> image(sqlite3_serialize(db_->handle(), "main", &size, 0),
+                                                              sqlite3_free);
+  if (image == nullptr) return internal_error("There is no memory for a copy of the ledger");
+  const FileModes modes{Readers::kOwner, existing};
+  // A key without its ledger opens nothing; a ledger without its key is lost.
+  EIGENVEIL_TRY(write_file(path + ".key", db_->key(), modes));
+  return write_file(path, {reinterpret_cast<const char*>(image.get()), static_cast<std::size_t>(size)},  // NOLINT
+                    modes);
 }
 
 Result<int> Ledger::release_unused(const std::string& name) {

@@ -98,4 +98,11 @@ CREATE TRIGGER head_rises BEFORE UPDATE ON head WHEN NEW.generation <= OLD.gener
   BEGIN SELECT RAISE(ABORT, 'the generation only rises'); END;
 )sql";
 
+// From format 3 to 4: which file was written for a charge.
+const char* const kFourthFormat = R"sql(
+CREATE TABLE model(id INTEGER PRIMARY KEY REFERENCES reservation(id), sha256 TEXT NOT NULL) STRICT;
+CREATE TRIGGER model_kept BEFORE DELETE ON model BEGIN SELECT RAISE(ABORT, 'a record of a model is never deleted'); END;
+CREATE TRIGGER model_fixed BEFORE UPDATE ON model BEGIN SELECT RAISE(ABORT, 'a record of a model never changes'); END;
+)sql";
+
 }  // namespace eigenveil::ledger

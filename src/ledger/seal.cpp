@@ -16,13 +16,14 @@ struct Sealed {
   const char* parts;  // what belongs to it and has no checksum of its own; none: nothing does
 };
 
-constexpr std::array<Sealed, 5> kSealed = {{
+constexpr std::array<Sealed, 6> kSealed = {{
     {"dataset", "SELECT * FROM dataset WHERE id = ?", nullptr},
     {"reservation", "SELECT * FROM reservation WHERE id = ?",
      "SELECT * FROM event WHERE reservation = ? ORDER BY position"},
     {"work", "SELECT * FROM work WHERE id = ?", "SELECT * FROM pinned WHERE work = ? ORDER BY name"},
     {"file", "SELECT * FROM file WHERE id = ?", nullptr},
     {"frozen", "SELECT * FROM frozen WHERE id = ?", nullptr},
+    {"model", "SELECT * FROM model WHERE id = ?", nullptr},
 }};
 
 const Sealed& sealed(const std::string& table) {

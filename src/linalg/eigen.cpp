@@ -35,7 +35,7 @@ Result<EigenPairs> dense(Matrix S, Eigen::Index k) {
   const auto count = static_cast<lapack_int>(k);
   Vector values(S.rows());
   Matrix vectors(S.rows(), k);
-  std::vector<lapack_int> support(2 * static_cast<std::size_t>(k));
+  std::vector<lapack_int> support(2 * k);
   lapack_int found = 0;
   const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'L', d, S.data(), d, 0, 0, d - count + 1, d, 0,
                                          &found, values.data(), vectors.data(), d, support.data());
@@ -46,7 +46,7 @@ Result<EigenPairs> dense(Matrix S, Eigen::Index k) {
 }  // namespace
 
 Result<EigenPairs> top_eigenpairs(const Matrix& S, std::size_t k) {
-  const auto count = static_cast<Eigen::Index>(k);
+  const Eigen::Index count = k;
   if (count < 1 || count > S.rows())
     return internal_error(fmt::format("{} eigenpairs of a {} x {} matrix", k, S.rows(), S.cols()));
   if (S.rows() >= 400 && 20 * count <= S.rows())

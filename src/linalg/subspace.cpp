@@ -13,17 +13,17 @@ Matrix orthonormal(const Matrix& A) {
 }
 
 Matrix truncate_rows(const Matrix& Q, std::size_t s) {
-  std::vector<Eigen::Index> order(static_cast<std::size_t>(Q.rows()));
+  std::vector<Eigen::Index> order(Q.rows());
   std::iota(order.begin(), order.end(), 0);
   const Vector norms = Q.rowwise().squaredNorm();
-  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(s) - 1, order.end(),
+  std::nth_element(order.begin(), order.begin() + s - 1, order.end(),
                    [&](Eigen::Index a, Eigen::Index b) { return norms[a] > norms[b]; });
-  const auto kept = static_cast<Eigen::Index>(s);
+  const Eigen::Index kept = s;
   Matrix block(kept, Q.cols());
-  for (Eigen::Index i = 0; i < kept; ++i) block.row(i) = Q.row(order[static_cast<std::size_t>(i)]);
+  for (Eigen::Index i = 0; i < kept; ++i) block.row(i) = Q.row(order[i]);
   block = orthonormal(block);
   Matrix result = Matrix::Zero(Q.rows(), Q.cols());
-  for (Eigen::Index i = 0; i < kept; ++i) result.row(order[static_cast<std::size_t>(i)]) = block.row(i);
+  for (Eigen::Index i = 0; i < kept; ++i) result.row(order[i]) = block.row(i);
   return result;
 }
 

@@ -81,7 +81,7 @@ std::string broadcast(std::string bytes) {
 std::vector<std::string> gather(const std::string& mine) {
   // What is gathered are short reports.
   const auto size = static_cast<int>(std::min(mine.size(), kPieceBytes));
-  std::vector<int> sizes(static_cast<std::size_t>(ranks()));
+  std::vector<int> sizes(ranks());
   MPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (rank() != 0) {
     MPI_Send(mine.data(), size, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
@@ -89,7 +89,7 @@ std::vector<std::string> gather(const std::string& mine) {
   }
   std::vector<std::string> all = {mine};
   for (int r = 1; r < ranks(); ++r) {
-    std::string& one = all.emplace_back(static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]), '\0');
+    std::string& one = all.emplace_back(sizes[r], '\0');
     MPI_Recv(one.data(), static_cast<int>(one.size()), MPI_BYTE, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   return all;
@@ -107,14 +107,15 @@ bool everywhere(bool here) {
   return all != 0;
 }
 
-// Rank by rank and in pieces: MPI counts in ints.
+// Rank by rank and in pieces: MPI counts in ints. Of a message there are as many pieces as it has, however many another
+// one has that goes the same step: a piece that nobody sends must not be waited for.
 std::vector<std::string> exchange(const std::vector<std::string>& to) {
   const int n = ranks();
   std::vector<std::string> from(to.size());
   for (int step = 0; step < n; ++step) {
     const int next = (rank() + step) % n, before = (rank() - step + n) % n;
-    const std::string& out = to[static_cast<std::size_t>(next)];
-    std::string& in = from[static_cast<std::size_t>(before)];
+    const std::string& out = to[next];
+    std::string& in = from[before];
     std::uint64_t out_size = out.size(), in_size = 0;
     MPI_Sendrecv(&out_size, 1, MPI_UINT64_T, next, 1, &in_size, 1, MPI_UINT64_T, before, 1, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
@@ -124,9 +125,9 @@ std::vector<std::string> exchange(const std::vector<std::string>& to) {
       const auto part = [&](std::uint64_t size) {
         return static_cast<int>(done < size ? std::min<std::uint64_t>(kPieceBytes, size - done) : 0);
       };
-      MPI_Sendrecv(out.data() + std::min(done, out_size), part(out_size), MPI_BYTE, next, 2,
-                   in.data() + std::min(done, in_size), part(in_size), MPI_BYTE, before, 2, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(out.data() + std::min(done, out_size), part(out_size), MPI_BYTE,
+                   done < out_size ? next : MPI_PROC_NULL, 2, in.data() + std::min(done, in_size), part(in_size),
+                   MPI_BYTE, done < in_size ? before : MPI_PROC_NULL, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   }
   return from;

@@ -91,7 +91,7 @@ RunOptions run_options(const wire::v2::RankRead& message) {
 
 std::optional<PublicBasis> basis_from(const wire::v2::RankPairs& message) {
   if (message.directions() == 0) return std::nullopt;
-  const auto k = static_cast<Eigen::Index>(message.directions());
+  const Eigen::Index k = message.directions();
   const Eigen::Index d = message.basis_size() / (k + 1);
   const double* values = message.basis().data();
   return PublicBasis{Eigen::Map<const Vector>(values, d), Eigen::Map<const Matrix>(values + d, d, k)};
@@ -135,7 +135,7 @@ Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vecto
       return a.high != b.high ? a.high < b.high : a.low < b.low;
     }
   };
-  const auto n = static_cast<std::size_t>(ranks());
+  const std::size_t n = ranks();
   std::vector<std::string> asked(n);
   std::vector<std::vector<std::size_t>> whose(n);
   std::size_t counted = 0;

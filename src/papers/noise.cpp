@@ -27,9 +27,8 @@ double round_epsilon(double T, double epsilon, double delta0) {
 }
 
 std::size_t products_in(const PrivacyPlan& plan) {
-  return static_cast<std::size_t>(std::count_if(plan.events.begin(), plan.events.end(), [](const PrivacyEvent& event) {
-    return event.label.starts_with("product");
-  }));
+  return std::count_if(plan.events.begin(), plan.events.end(),
+                       [](const PrivacyEvent& event) { return event.label.starts_with("product"); });
 }
 
 // Of one of m answers that one row moves by at most `sensitivity`.

@@ -102,7 +102,7 @@ Result<double> epsilon_of(const std::vector<PrivacyEvent>& events, Delta delta, 
 
 Result<double> delta_of(const std::vector<PrivacyEvent>& events, double epsilon, Accounting accounting) try {
   if (!(epsilon >= 0 && epsilon <= slack::kLargestEpsilon))
-    return usage_error(fmt::format("Epsilon must lie between 0 and {}, but is {}", slack::kLargestEpsilon, epsilon));
+    return usage_error(fmt::format("`epsilon` must lie between 0 and {}, but is {}", slack::kLargestEpsilon, epsilon));
   const auto summary = EIGENVEIL_TRY(summarise(events));
   if (accounting == Accounting::kZcdp && summary.subsampled) return no_zcdp();
   if (events.empty()) return 0.0;

@@ -97,7 +97,7 @@ Spectrum compose_spectra(const std::vector<Term>& terms, std::size_t points, Fou
   for (const Term& term : terms) {
     std::vector<double> wrapped(points, 0.0);
     const auto period = static_cast<long long>(points);
-    auto place = static_cast<std::size_t>(((term.masses.first % period) + period) % period);
+    std::size_t place = ((term.masses.first % period) + period) % period;
     for (const double t : term.masses.mass) {
       wrapped[place] += t;
       place = (place + 1) & (points - 1);
@@ -177,7 +177,7 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
 
   out.mass_.resize(points);
   const auto period = static_cast<long long>(points);
-  auto place = static_cast<std::size_t>(((static_cast<long long>(out.low_) % period) + period) % period);
+  std::size_t place = ((static_cast<long long>(out.low_) % period) + period) % period;
   for (double& mass : out.mass_) {
     mass = std::max(0.0, wrapped[place]) + allowance;
     place = (place + 1) & (points - 1);

@@ -81,8 +81,8 @@ double to_double(Int128 x) {
 }
 
 Matrix scaled(const PrivateSum& sum, double unit) {
-  const auto rows = static_cast<Eigen::Index>(sum.rows);
-  const auto columns = static_cast<Eigen::Index>(sum.columns);
+  const Eigen::Index rows = sum.rows;
+  const Eigen::Index columns = sum.columns;
   Matrix result(rows, columns);
   const Int128* value = sum.values.data();
   for (Eigen::Index j = 0; j < columns; ++j)

@@ -172,7 +172,7 @@ class Spreader {
     const double exponent = mixture_.log_density(x, mixture_.log_ratio(x)) + grid_.theta * foot - log_scale_;
     return exponent < -1500 - 2 * std::abs(x) / mixture_.s;
   }
-  double& at(double index) { return out_.mass[static_cast<std::size_t>(static_cast<long long>(index) - out_.first)]; }
+  double& at(double index) { return out_.mass[static_cast<long long>(index) - out_.first]; }
 
   const Mixture& mixture_;
   const Grid& grid_;

@@ -23,7 +23,7 @@ Released<std::size_t> NoisyHistogram::first_at_most(const Released<Matrix>& cell
   Eigen::Index first = rows.rows() - 1;
   double above = rows(first, 0);
   while (first > 0 && above + rows(first - 1, 0) <= static_cast<double>(target)) above += rows(--first, 0);
-  return Released<std::size_t>(static_cast<std::size_t>(first));
+  return Released<std::size_t>(first);
 }
 
 }  // namespace eigenveil

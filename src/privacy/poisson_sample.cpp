@@ -26,7 +26,7 @@ void PoissonSample::draw(std::size_t rows, SecureRandom& random, std::vector<std
     for (int i = 0; i < halvings_ && stay != 0; ++i) stay &= random.next();
     // ... and then with probability threshold / 2^62.
     for (; stay != 0; stay &= stay - 1)
-      if ((random.next() >> 2) < threshold_) chosen.push_back(first + static_cast<std::size_t>(std::countr_zero(stay)));
+      if ((random.next() >> 2) < threshold_) chosen.push_back(first + std::countr_zero(stay));
   }
 }
 

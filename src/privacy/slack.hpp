@@ -15,12 +15,15 @@ inline constexpr double kLatticeEpsilon = 0x1p-36;   ///< integers instead of re
 inline constexpr double kLatticeLogDelta = 0x1p-46;  ///< and in ln delta
 inline constexpr double kLogCut = -1755;             ///< noise ends at 64 deviations: e^(epsilon + this) in delta
 
-inline constexpr double kCurve = 1e-10;       ///< rounding of a computed ln delta
+inline constexpr double kComputed = 3e-11;    ///< rounding of a computed ln delta
+inline constexpr double kIds = 1.4e-11;       ///< ids of people that collide, in ln delta
+inline constexpr double kCurve = 1e-10;       ///< what every plan and history pays for these two
 inline constexpr double kEpsilon = 1e-12;     ///< rounding of a computed epsilon, relative
 inline constexpr double kSums = 0x1p-27;      ///< sums over the grid of a composition, in ln delta
 inline constexpr double kAnswer = 4e-12;      ///< masses of one answer on that grid, in ln delta
 inline constexpr double kWindow = 0.01;       ///< moments that choose its window, in their logarithm
 inline constexpr double kMuOfPure = 0x1p-40;  ///< mu of a pure answer, relative
+static_assert(kComputed + kIds <= kCurve);
 
 /// Of a transform of N numbers: ||error|| <= transform(N) ||result||, in Euclidean norms.
 double transform(double points);

@@ -8,7 +8,7 @@
 namespace eigenveil {
 
 Result<PrivateSum> ClippedBatch::exact(const Batch& batch) const {
-  const auto most = static_cast<Eigen::Index>(kLargestBatch);
+  const Eigen::Index most = kLargestBatch;
   const bool large = batch.rows.rows() > most;
   const auto first = [&] {
     Batch part{batch.rows.topRows(most), batch.classes};

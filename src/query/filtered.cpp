@@ -100,7 +100,7 @@ PrivateSum empty_sum(const FilteredApply& query, std::size_t chosen, const Latti
 }
 
 std::size_t sweep_bytes(std::size_t columns, std::size_t k, std::size_t grid, int threads) {
-  return (grid + 1) * columns * k * (sizeof(Int128) + sizeof(double) * static_cast<std::size_t>(threads));
+  return (grid + 1) * columns * k * (sizeof(Int128) + sizeof(double) * threads);
 }
 
 }  // namespace eigenveil

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/query/gradient_oracle.hpp"
 
+#include <algorithm>
+
 #include "eigenveil/privacy/poisson_sample.hpp"
 
 namespace eigenveil {
 
 Result<GradientOracle> GradientOracle::make(Reservation& reservation, std::size_t rows, std::size_t entries,
                                             double clip, SecureRandom random, const std::string& label,
-                                            long long answered, const std::vector<std::uint32_t>& person) {
+                                            long long answered, const std::vector<std::uint32_t>& person,
+                                            std::size_t least_rows) {
   if (!person.empty() && person.size() != rows) return internal_error("the rows do not say whose they are");
   if (reservation.plan().adjacency != Adjacency::kAddRemoveOne)
     return internal_error("Poisson samples are accounted for add-remove-one neighbours alone");
@@ -18,6 +21,7 @@ Result<GradientOracle> GradientOracle::make(Reservation& reservation, std::size_
     oracle.rows_of_[person[i]].push_back(i);
   }
   if (!person.empty()) oracle.rows_ = oracle.rows_of_.size();
+  oracle.least_rows_ = least_rows;
   for (long long i = 0; i < answered; ++i)
     if (const auto passed = oracle.meter_.poisson(label); !passed) return passed.error();
   return oracle;
@@ -29,10 +33,15 @@ Result<Released<Matrix>> GradientOracle::ask(const std::string& label, const Fun
   answering_ = true;
   const auto sample = EIGENVEIL_TRY(PoissonSample::of(noise.q));
   sample.draw(rows_, random_, chosen_);
-  for (std::size_t& one : chosen_) {
-    if (rows_of_.empty()) break;
-    const std::vector<std::size_t>& own = rows_of_[one];
-    one = own[own.size() > 1 ? random_.below(own.size()) : 0];
+  if (!rows_of_.empty()) {
+    std::size_t kept = 0;
+    for (const std::size_t person : chosen_) {
+      const std::vector<std::size_t>& own = rows_of_[person];
+      const std::size_t of = std::max(own.size(), least_rows_);
+      const std::size_t i = of > 1 ? random_.below(of) : 0;
+      if (i < own.size()) chosen_[kept++] = own[i];
+    }
+    chosen_.resize(kept);
   }
   const std::uint64_t seed = random_.next();
   const auto v = EIGENVEIL_TRY(chosen_.empty() ? Result(std::vector<double>(entries_)) : vector(chosen_, seed));

@@ -139,7 +139,7 @@ std::vector<std::size_t> LocalOracle::rows_of_people(const std::vector<std::size
 Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const {
   const BoundedRows& rows = sums_->here();
   const std::size_t per_chunk = rows.store().chunk_rows();
-  Batch batch{RowMajorMatrix(static_cast<Eigen::Index>(chosen.size()), static_cast<Eigen::Index>(rows.columns())), {}};
+  Batch batch{RowMajorMatrix(chosen.size(), rows.columns()), {}};
   std::vector<std::int32_t> buffer;
   const std::int32_t* from = nullptr;
   std::size_t chunk = SIZE_MAX;
@@ -149,8 +149,7 @@ Result<Batch> LocalOracle::gather(const std::vector<std::size_t>& chosen) const 
       from = EIGENVEIL_TRY(rows.store().read(chunk, buffer));
     }
     const std::int32_t* u = from + chosen[i] % per_chunk * rows.columns();
-    for (std::size_t j = 0; j < rows.columns(); ++j)
-      batch.rows(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = u[j] * lattice().unit();
+    for (std::size_t j = 0; j < rows.columns(); ++j) batch.rows(i, j) = u[j] * lattice().unit();
     if (!rows.classes().empty()) batch.classes.push_back(rows.classes()[chosen[i]]);
   }
   return batch;
@@ -165,6 +164,8 @@ Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery
                     "add-remove-one",
                     label));
   if (!sums_->alone()) return Oracle::ask_batch(label, query);
+  if (const BoundedRows& here = sums_->here(); here.weighted() && here.person().size() != here.rows())
+    return internal_error("the rows do not tell whose they are");
   const auto planned = EIGENVEIL_TRY(meter_.poisson(label));
   const auto sample = EIGENVEIL_TRY(PoissonSample::of(planned.q));
   const Mu mu = 1 / planned.sigma;

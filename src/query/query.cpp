@@ -108,7 +108,7 @@ Result<std::vector<Int128>> sum_of(const ClassSums& query, const BoundedRows& ro
   return outer_sum(rows, query.classes, 1.0, [&](const RowBlock& block, double* t) {
     std::fill_n(t, block.rows * query.classes, 0.0);
     for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
+      const std::size_t c = query.classes == 1 ? 0 : rows.classes()[block.first + i];
       if (c < query.classes) t[i * query.classes + c] = 1.0;
     }
   });
@@ -130,7 +130,7 @@ PrivateSum outline(const ClassCounts& query, const Asked& at) {
 Result<std::vector<Int128>> sum_of(const ClassCounts& query, const BoundedRows& rows) {
   return count_sum(rows, query.classes, BlockValues::kOmit, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
     for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::size_t c = query.classes == 1 ? 0 : static_cast<std::size_t>(rows.classes()[block.first + i]);
+      const std::size_t c = query.classes == 1 ? 0 : rows.classes()[block.first + i];
       if (c < query.classes) ++n[c];
     }
   });
@@ -195,6 +195,48 @@ Result<std::vector<Int128>> sum_of(const SoftmaxGradient& query, const BoundedRo
   return softmax_sum(query, rows);
 }
 
+// ---- ScoreCounts
+
+bool ascends(const std::vector<double>& cuts) {
+  return !cuts.empty() && std::is_sorted(cuts.begin(), cuts.end()) && std::isfinite(cuts.front()) &&
+         std::isfinite(cuts.back());
+}
+
+Status fits(const ScoreCounts& query, const RowsFacts& rows, Adjacency /*adjacency*/) {
+  constexpr std::size_t kMostCells = 1000000;
+  if (query.X.columns() != 2) return internal_error("scores are counted along two directions");
+  if (!ascends(query.first) || !ascends(query.second)) return internal_error("cuts must be finite and ascend");
+  if (query.classes > kMostCells || query.first.size() > kMostCells || query.second.size() > kMostCells ||
+      query.cells() > kMostCells)
+    return internal_error("there are too many cells");
+  EIGENVEIL_TRY(check_directions(query.X, rows.columns));
+  return check_classes(query.classes, rows);
+}
+
+PrivateSum outline(const ScoreCounts& query, const Asked& at) {
+  return plain(query.cells(), 1, at.replace() ? std::sqrt(2.0) : 1.0, 1.0);
+}
+
+Result<std::vector<Int128>> sum_of(const ScoreCounts& query, const BoundedRows& rows) {
+  const auto in_steps = [&](std::vector<double> cuts) {
+    for (double& cut : cuts) cut /= rows.lattice().unit();
+    return cuts;
+  };
+  const std::vector<double> first = in_steps(query.first), second = in_steps(query.second);
+  const auto below = [](const std::vector<double>& cuts, double t) {
+    return std::upper_bound(cuts.begin(), cuts.end(), t) - cuts.begin();
+  };
+  return count_sum(rows, query.cells(), BlockValues::kFill, [&](const RowBlock& block, std::vector<std::int64_t>& n) {
+    std::vector<double> t(block.rows * 2);
+    query.X.project(block, t.data());
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      const std::size_t c = query.classes == 1 ? 0 : rows.classes()[block.first + i];
+      if (c < query.classes)
+        ++n[(c * (first.size() + 1) + below(first, t[2 * i])) * (second.size() + 1) + below(second, t[2 * i + 1])];
+    }
+  });
+}
+
 }  // namespace
 
 Status validate(const SumQuery& query, const RowsFacts& rows, Adjacency adjacency) {
@@ -246,7 +288,7 @@ Result<PrivateCounts> exact_counts(const NormExceedance& query, const BoundedRow
           const std::int64_t square =
               query.X ? squared_norm_of(&t[i * k], k) : squared_norm(block.lattice + i * block.columns, block.columns);
           const auto cell = std::lower_bound(squares.begin(), squares.end(), square);
-          ++n[static_cast<std::size_t>(cell - squares.begin())];
+          ++n[cell - squares.begin()];
         }
       },
       CountUnit::kCountWeight));

@@ -66,7 +66,7 @@ Result<std::vector<Int128>> softmax_sum(const SoftmaxGradient& query, const Boun
   return outer_sum(rows, K, L, [&](const RowBlock& block, double* t) {
     query.W.product(block.values, block.rows, t);
     for (std::size_t i = 0; i < block.rows; ++i, t += K) {
-      const auto label = static_cast<std::size_t>(rows.classes()[block.first + i]);  // none: far beyond K
+      const std::size_t label = rows.classes()[block.first + i];  // none: far beyond K
       if (label >= K) {
         std::fill_n(t, K, 0.0);
         continue;

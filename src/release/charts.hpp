@@ -26,6 +26,11 @@ std::string heatmap_svg(const Matrix& values, const std::vector<std::string>& na
 std::string centroids_svg(const Matrix& means, const Vector& weights, const std::vector<std::string>& names,
                           const std::vector<std::string>& axes);
 
+/// How many rows lie in each cell of a grid, as a density: `counts` has one row per cell of the first axis, with noise
+/// of that deviation; what is less than twice it is blank. `most` has the full colour. Edges: 2 x (cells + 1).
+std::string density_svg(const Matrix& counts, const Matrix& edges, double deviation, double most,
+                        const std::string& title, const std::vector<std::string>& axes);
+
 /// Who holds rows, what each adds to its sums and what the coordinator sees.
 std::string federation_svg(const std::vector<std::string>& sites, const std::string& added, const std::string& seen);
 

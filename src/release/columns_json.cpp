@@ -29,7 +29,22 @@ Result<NumericColumn> numeric_from_json(const json& entry) {
   const auto upper = bound_from_json(entry, "upper", kInfinity);
   if (!upper.ok()) return upper.error();
   if (*lower > *upper) return bad_input(fmt::format("its lower bound {} is above its upper bound {}", *lower, *upper));
-  return NumericColumn{*lower, *upper};
+  NumericColumn column{*lower, *upper};
+  if (const auto missing = entry.find("missing"); missing != entry.end()) {
+    if (!missing->is_number()) return bad_input("'missing' is not a number");
+    column.missing = missing->get<double>();
+  }
+  return column;
+}
+
+/// Which of the values a key names; none where it is absent or null.
+Result<std::optional<std::size_t>> value_from_json(const json& entry, const char* key,
+                                                   const std::vector<std::string>& values) {
+  const auto named = entry.find(key);
+  if (named == entry.end() || named->is_null()) return std::optional<std::size_t>();
+  for (std::size_t i = values.size(); i-- > 0;)
+    if (*named == values[i]) return std::optional(i);
+  return bad_input(fmt::format("'{}' is not one of its values", key));
 }
 
 Result<CategoricalColumn> categorical_from_json(const json& entry) {
@@ -40,12 +55,16 @@ Result<CategoricalColumn> categorical_from_json(const json& entry) {
     if (!value.is_string()) return bad_input("a value in 'values' is not text");
     column.values.push_back(value.get<std::string>());
   }
-  const auto other = entry.find("other");
-  if (other == entry.end() || other->is_null()) return column;
-  for (std::size_t i = 0; i < column.values.size(); ++i) {
-    if (*other == column.values[i]) column.other = i;
+  column.other = EIGENVEIL_TRY(value_from_json(entry, "other", column.values));
+  const auto missing = entry.find("missing");
+  if (missing != entry.end() && *missing == true)
+    column.missing = column.values.size();
+  else
+    column.missing = EIGENVEIL_TRY(value_from_json(entry, "missing", column.values));
+  if (const auto weight = entry.find("weight"); weight != entry.end()) {
+    if (!weight->is_number()) return bad_input("'weight' is not a number");
+    column.weight = weight->get<double>();
   }
-  if (!column.other) return bad_input("'other' is not one of its values");
   return column;
 }
 
@@ -77,11 +96,16 @@ json columns_to_json(const std::vector<ColumnSpec>& specs) {
       entry["kind"] = "numeric";
       entry["lower"] = bound_to_json(numeric->lower);
       entry["upper"] = bound_to_json(numeric->upper);
+      if (numeric->missing) entry["missing"] = *numeric->missing;
     } else {
       const auto& categorical = std::get<CategoricalColumn>(spec.kind);
       entry["kind"] = "categorical";
       entry["values"] = categorical.values;
       if (categorical.other) entry["other"] = categorical.values[*categorical.other];
+      entry["weight"] = categorical.weight;
+      // true: all of them, in equal parts
+      if (const auto& missing = categorical.missing)
+        entry["missing"] = *missing < categorical.values.size() ? json(categorical.values[*missing]) : json(true);
     }
     columns.push_back(std::move(entry));
   }

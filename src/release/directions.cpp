@@ -43,11 +43,11 @@ Result<DirectionSet> directions_of(const Model& model, const std::string& where)
   if (kind.prediction == Prediction::kNumber) return prediction_of(model, kind.scores.front(), where);
   const Extents extents = EIGENVEIL_TRY(extents_of(model, where));
   const Eigen::Index K = *extents.of(Extent::kDirections);
-  const auto sets = static_cast<Eigen::Index>(kind.scores.size());
+  const Eigen::Index sets = kind.scores.size();
   DirectionSet all{Matrix::Zero(sets * K, *extents.of(Extent::kFeatures)), {}, {}};
   Eigen::Index column = 0;
   for (Eigen::Index i = 0; i < sets; ++i) {
-    const Scores& scores = kind.scores[static_cast<std::size_t>(i)];
+    const Scores& scores = kind.scores[i];
     const Matrix rows = rows_of(model, kind, scores.directions);
     all.rows.block(i * K, column, K, rows.cols()) = rows;
     column += rows.cols();

@@ -32,10 +32,10 @@ Matrix deviations_of(const Model& model, const ModelKind& kind, Eigen::Index K) 
     if (parts.back().rows() != K) return {};
     features += parts.back().cols();
   }
-  Matrix all = Matrix::Zero(K * static_cast<Eigen::Index>(parts.size()), features);
+  Matrix all = Matrix::Zero(K * parts.size(), features);
   Eigen::Index column = 0;
   for (std::size_t i = 0; i < parts.size(); column += parts[i].cols(), ++i)
-    all.block(static_cast<Eigen::Index>(i) * K, column, K, parts[i].cols()) = parts[i];
+    all.block(i * K, column, K, parts[i].cols()) = parts[i];
   return all;
 }
 
@@ -133,7 +133,7 @@ std::string found_in_words(const Findings& found, const ModelKind& kind, const n
     Eigen::Index last = first;
     const bool plane = found.verdict(first) == Worth::kPlane && !found.last.empty();
     if (plane)  // neighbouring planes are told apart
-      last = std::max(first, found.last[static_cast<std::size_t>(first)]);
+      last = std::max(first, found.last[first]);
     else
       while (last + 1 < K && found.verdict(last + 1) == found.verdict(first)) ++last;
     words += fmt::format("{}{} {}.", words.empty() ? "" : " ", subject(kind, first + 1, last + 1),

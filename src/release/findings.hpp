@@ -35,7 +35,7 @@ struct Findings {
   /// An entry of direction k is about this many times as large as was released: cos of the expected angle.
   double shrunk(Eigen::Index k) const;
   bool empty() const { return values.size() == 0; }
-  Worth verdict(Eigen::Index k) const { return judged ? verdicts[static_cast<std::size_t>(k)] : Worth::kUnknown; }
+  Worth verdict(Eigen::Index k) const { return judged ? verdicts[k] : Worth::kUnknown; }
   bool banded() const { return low.size() > 0 && high.size() > 0; }
 };
 

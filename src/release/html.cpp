@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 
@@ -69,8 +70,8 @@ std::string percent(double share) { return fmt::format("{:.1f}%", 100 * share); 
 std::string grouped(long long value) {
   std::string digits = fmt::format("{}", value);
   const std::ptrdiff_t first = value < 0 ? 1 : 0;
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  for (auto at = std::ssize(digits) - 3; at > first; at -= 3) {
+    digits.insert(at, 1, ',');
   }
   return digits;
 }
@@ -79,6 +80,15 @@ std::string capitalised(std::string_view word) {
   std::string text(word);
   if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
+}
+
+namespace {
+constexpr double kReach = 1e100;
+}
+
+double within_reach(double value) {
+  if (!std::isfinite(value)) return value;  // no such number is shown at all
+  return std::abs(value) < 1 / kReach ? 0 : std::clamp(value, -kReach, kReach);
 }
 
 std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key) {
@@ -92,7 +102,8 @@ std::optional<double> number_at(const nlohmann::json& manifest, std::string_view
   if (!manifest.is_object()) return std::nullopt;
   const auto found = manifest.find(std::string(key));
   if (found == manifest.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
+  const auto value = found->get<double>();
+  return std::isfinite(value) ? std::clamp(value, -kReach, kReach) : value;
 }
 
 }  // namespace eigenveil::html

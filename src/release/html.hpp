@@ -21,7 +21,11 @@ std::string grouped(long long value);  ///< 60000 -> 60,000
 
 std::string capitalised(std::string_view word);  ///< correlation -> Correlation
 
-/// What a manifest says under `key`, if it is there and of that kind.
+/// Pages square, divide and take logarithms of what they show. All of that stays finite for numbers between 1e-100 and
+/// 1e100: what a file has beyond is shown at that end, and what is smaller is zero.
+double within_reach(double value);
+
+/// What a manifest says under `key`, if it is there and of that kind. No number is larger than what is within reach.
 std::optional<std::string> text_at(const nlohmann::json& manifest, std::string_view key);
 std::optional<double> number_at(const nlohmann::json& manifest, std::string_view key);
 

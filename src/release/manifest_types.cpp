@@ -39,6 +39,7 @@ constexpr ManifestKey kCommon[] = {
     {"ledger.dataset", Holds::kText},
     {"ledger.unit", Holds::kText},
     {"ledger.entry", Holds::kCount},
+    {"ledger.mark", Holds::kText},
     {"ledger.generation", Holds::kCount},
     {"ledger.epsilon", Holds::kNumber},
     {"ledger.delta", Holds::kNumber},

@@ -33,7 +33,7 @@ std::size_t features_of(const std::vector<ColumnSpec>& specs) {
 /// The manifest names everything that arrays count.
 Status expect_names(const json& manifest, std::string_view key, Eigen::Index count, const std::string& where) {
   const auto names = manifest.find(std::string(key));
-  if (names == manifest.end() || !names->is_array() || names->size() != static_cast<std::size_t>(count))
+  if (names == manifest.end() || !names->is_array() || std::ssize(*names) != count)
     return bad_input(fmt::format("{}: its manifest does not list the {} names of '{}'.", where, count, key));
   for (const auto& name : *names)
     if (!name.is_string()) return bad_input(fmt::format("{}: '{}' in its manifest holds no text.", where, key));
@@ -96,13 +96,20 @@ std::string privacy_in_words(const Model& model) {
                              "from.";
 }
 
-Status write_model(const Model& model, const std::string& path) {
+Status write_model(const Model& model, const std::string& path, FileModes modes) {
   if (auto valid = validate(model, path); !valid.ok()) {
     return internal_error(fmt::format("{} It was not written; please report this.", valid.error().message));
   }
   // A column name that is not UTF-8 cannot be written as it is; the release must not be lost over it.
   const std::string manifest = model.manifest.dump(2, ' ', false, json::error_handler_t::replace);
-  return write_npz(path, model.arrays, {{kManifest, manifest + "\n"}});
+  return write_npz(path, model.arrays, {{kManifest, manifest + "\n"}}, modes);
+}
+
+Result<Model> model_from(std::vector<NamedArray> arrays, const std::string& manifest, const std::string& where) {
+  auto said = EIGENVEIL_TRY(manifest_from_text(manifest, where));
+  Model model{std::move(arrays), std::move(said)};
+  EIGENVEIL_TRY(validate(model, where));
+  return model;
 }
 
 Result<Model> read_model(const std::string& path) {
@@ -110,11 +117,7 @@ Result<Model> read_model(const std::string& path) {
   if (!contents.ok()) return contents.error();
   for (const auto& text : contents->texts) {
     if (text.name != kManifest) continue;
-    auto manifest = manifest_from_text(text.text, path);
-    if (!manifest.ok()) return manifest.error();
-    Model model{std::move(contents->arrays), *std::move(manifest)};
-    EIGENVEIL_TRY(validate(model, path));
-    return model;
+    return model_from(std::move(contents->arrays), text.text, path);
   }
   return bad_input(
       fmt::format("{}: holds no {}, so it is not a model. Give a file that eigenveil wrote.", path, kManifest));

@@ -48,11 +48,9 @@ std::string cross(const Field& field, const std::vector<std::string>& axes) {
 }
 
 std::vector<std::size_t> largest_first(const Vector& lengths) {
-  std::vector<std::size_t> order(static_cast<std::size_t>(lengths.size()));
+  std::vector<std::size_t> order(lengths.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return lengths[static_cast<Eigen::Index>(a)] > lengths[static_cast<Eigen::Index>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
   return order;
 }
 
@@ -69,7 +67,7 @@ std::string biplot_svg(const Vector& first, const Vector& second, const std::vec
   constexpr std::size_t kDrawn = 400;
   std::string arrows;
   for (std::size_t i = 0; i < std::min(order.size(), kDrawn); ++i) {
-    const auto j = static_cast<Eigen::Index>(order[i]);
+    const Eigen::Index j = order[i];
     const double x = field.x(first[j]);
     const double y = field.y(second[j]);
     const bool named = i < kNamed && lengths[j] > 0;
@@ -107,10 +105,9 @@ std::string heatmap_svg(const Matrix& values, const std::vector<std::string>& na
   std::string body = fmt::format(
       "<image class=\"pixels\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" "
       "href=\"data:image/png;base64,{}\"/>\n",
-      left, top, size, size,
-      base64(diverging_png(pixels, static_cast<std::size_t>(side), static_cast<std::size_t>(side))));
+      left, top, size, size, base64(diverging_png(pixels, side, side)));
   for (Eigen::Index i = 0; readable && i < d; ++i) {
-    const std::string words = svg::shortened(names[static_cast<std::size_t>(i)], 14);
+    const std::string words = svg::shortened(names[i], 14);
     const double at = top + (static_cast<double>(i) + 0.5) * cell;
     body += svg::text(left - 6, at + 4, "end", words);
     body += fmt::format("<text transform=\"translate({:.1f} {}) rotate(-55)\">{}</text>\n",
@@ -118,6 +115,30 @@ std::string heatmap_svg(const Matrix& values, const std::vector<std::string>& na
   }
   body += fmt::format(R"(<rect class="frame" x="{}" y="{}" width="{}" height="{}"/>)", left, top, size, size);
   return svg::picture(top + size + 8, what, fmt::format("a matrix of {} by {}, blue below zero and red above", d, d),
+                      body);
+}
+
+std::string density_svg(const Matrix& counts, const Matrix& edges, double deviation, double most,
+                        const std::string& title, const std::vector<std::string>& axes) {
+  const Eigen::Index m = counts.rows();
+  const Field field{.low_x = edges(0, 0), .high_x = edges(0, m), .low_y = edges(1, 0), .high_y = edges(1, m)};
+  std::string cells;
+  for (Eigen::Index i = 0; i < m; ++i)
+    for (Eigen::Index j = 0; j < m; ++j) {
+      if (!(counts(i, j) > 2 * deviation)) continue;
+      const double x = field.x(edges(0, i)), y = field.y(edges(1, j + 1));
+      cells += fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.2f}" height="{:.2f}" opacity="{:.2f}"/>)", x, y,
+                           field.x(edges(0, i + 1)) - x + 0.2, field.y(edges(1, j)) - y + 0.2,
+                           std::sqrt(std::min(1.0, counts(i, j) / most)));
+      cells += '\n';
+    }
+  std::string body = "<g class=\"density\">\n" + cells + "</g>\n" + cross(field, axes);
+  body += svg::text(field.left, field.bottom + 16, "middle", html::rounded(edges(0, 0)), "tick");
+  body += svg::text(field.right, field.bottom + 16, "middle", html::rounded(edges(0, m)), "tick");
+  body += svg::text(field.left - 6, field.bottom, "end", html::rounded(edges(1, 0)), "tick");
+  body += svg::text(field.left - 6, field.top + 8, "end", html::rounded(edges(1, m)), "tick");
+  return svg::picture(field.height, title,
+                      fmt::format("noisy counts of rows in {} by {} cells along {} and {}", m, m, axes[0], axes[1]),
                       body);
 }
 
@@ -136,7 +157,7 @@ std::string centroids_svg(const Matrix& means, const Vector& weights, const std:
   const auto order = largest_first(weights);
   constexpr std::size_t kDrawn = 200;
   for (std::size_t i = 0; i < std::min(order.size(), kDrawn); ++i) {
-    const auto c = static_cast<Eigen::Index>(order[i]);
+    const Eigen::Index c = order[i];
     if (!(weights[c] > 0)) continue;  // nobody is known to be in it
     const double x = field.x(means(c, 0));
     const double y = field.y(plane ? means(c, 1) : 0.0);

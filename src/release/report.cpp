@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "html.hpp"
 #include "report_sections.hpp"
 #include "report_style.hpp"
@@ -21,7 +24,22 @@ constexpr const char* kHead = R"(<!doctype html>
 <title>Eigenveil report</title>
 <style>)";
 
+bool is_drawable(const Model& model) {
+  return std::all_of(model.arrays.begin(), model.arrays.end(), [](const NamedArray& array) {
+    const double* numbers = array.values.data();
+    return std::all_of(numbers, numbers + array.values.size(),
+                       [](double x) { return std::isnan(x) || x == html::within_reach(x); });
+  });
+}
+
+/// A file may hold any number: charts get those that they can draw.
+Model drawable(Model model) {
+  for (NamedArray& array : model.arrays) array.values = array.values.unaryExpr(&html::within_reach).eval();
+  return model;
+}
+
 std::string sections(const Model& model, const ReportOptions& options) {
+  if (!is_drawable(model)) return sections(drawable(model), options);
   const std::string page = head_section(model) + found_section(model, options) + promise_section(model) +
                            budget_section(model) + fixed_section(model) + made_section(model) + use_section(model);
   // A release that is not private has a red edge on every page of it.

@@ -90,7 +90,7 @@ std::string explanation(const std::vector<PrivacyEvent>& events, double total) {
 double squared_mu_of(double epsilon, double delta) {
   if (!(epsilon > 0) || !(delta > 0) || !(delta < 1) || !std::isfinite(epsilon)) return 0;
   const double mu = gaussian_mu(epsilon, std::log(delta));
-  return std::isfinite(mu) ? mu * mu : 0;
+  return std::isfinite(mu * mu) ? mu * mu : 0;
 }
 
 std::string bar_part(const char* css, double share, const std::string& title) {

@@ -33,7 +33,7 @@ std::string value_in_words(const Model& model, const DirectionSet& set, Eigen::I
 
 /// PC1, X1, LD1
 std::string title_of(const DirectionSet& set, Eigen::Index k) {
-  std::string title = set.names[static_cast<std::size_t>(k)];
+  std::string title = set.names[k];
   for (char& c : title) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return title;
 }
@@ -86,21 +86,20 @@ std::string table(const Model& model, const DirectionSet& set, const Findings& f
   std::vector<std::size_t> order;
   for (Eigen::Index j = 0; j < components.cols(); ++j)
     // With two views, the entries of the other are zero by construction.
-    if (kind_of(model.manifest).scores.size() == 1 || components(k, j) != 0)
-      order.push_back(static_cast<std::size_t>(j));
-  const auto magnitude = [&](std::size_t j) { return std::abs(components(k, static_cast<Eigen::Index>(j))); };
-  const auto deviation = [&](std::size_t j) { return banded ? found.deviation(k, static_cast<Eigen::Index>(j)) : 0.0; };
+    if (kind_of(model.manifest).scores.size() == 1 || components(k, j) != 0) order.push_back(j);
+  const auto magnitude = [&](std::size_t j) { return std::abs(components(k, j)); };
+  const auto deviation = [&](std::size_t j) { return banded ? found.deviation(k, j) : 0.0; };
   const double shrunk = found.shrunk(k);
   const std::size_t shown = std::min(kEntries, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
-      [&](std::size_t a, std::size_t b) { return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b; });
+  std::partial_sort(order.begin(), order.begin() + shown, order.end(), [&](std::size_t a, std::size_t b) {
+    return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b;
+  });
   double largest = 0;
   for (std::size_t i = 0; i < shown; ++i)
     largest = std::max(largest, magnitude(order[i]) + kSure * std::min(deviation(order[i]), magnitude(order[i])));
   std::string rows;
   for (std::size_t i = 0; i < shown; ++i) {
-    const double value = components(k, static_cast<Eigen::Index>(order[i]));
+    const double value = components(k, order[i]);
     const bool unsure = banded && !(std::abs(shrunk * value) > kSure * deviation(order[i]));
     rows += fmt::format(
         "<tr{}><th scope=\"row\">{}</th><td class=\"loading\">{}</td><td class=\"number\">{:+.3f}</td></tr>\n",
@@ -169,8 +168,7 @@ std::string directions_part(const Model& model, const ReportOptions& options) {
   const Matrix* components = &set->rows;
   const auto& shape = options.image_shape;
   const bool fits = shape && shape->height > 0 && shape->width > 0 &&
-                    static_cast<std::size_t>(components->cols()) / shape->height == shape->width &&
-                    static_cast<std::size_t>(components->cols()) % shape->height == 0;
+                    components->cols() / shape->height == shape->width && components->cols() % shape->height == 0;
   std::string page = fmt::format("<h3 class=\"part\">The {}s, entry by entry</h3>\n", kind.item);
   if (shape && !fits) {
     page +=

@@ -44,7 +44,7 @@ Units units_of(const Model& model) {
   const Matrix* scale = model.array("scale");
   for (Eigen::Index i = 0; scale != nullptr && i < scale->size(); ++i) {
     const double s = scale->reshaped()[i];
-    if (std::isfinite(s) && s > 0) units.emplace(feature_name(model, static_cast<std::size_t>(i)), 1 / s);
+    if (std::isfinite(s) && s > 0) units.emplace(feature_name(model, i), 1 / s);
   }
   return units;
 }

@@ -25,12 +25,16 @@ std::string center_in_words(const std::string& center) {
 std::string missing_in_words(const std::string& missing) {
   if (missing == "error") return "a cell that is missing or cannot be read stops the run, before anything is spent";
   if (missing == "zero-row") return "a row with a missing cell counts as zero";
+  if (missing == "value") return "a missing cell counts as a public value, the same for every row; every row stays";
+  if (missing == "category")
+    return "a missing cell counts as a category of its own, or a public number; every row stays";
   return html::name(missing);
 }
 
 std::string bounds_in_words(const NumericColumn& column) {
   if (!std::isfinite(column.lower) || !std::isfinite(column.upper)) return "a number, bounded by the row bound alone";
-  return fmt::format("a number from {} to {}", html::rounded(column.lower), html::rounded(column.upper));
+  return fmt::format("a number from {} to {}{}", html::rounded(column.lower), html::rounded(column.upper),
+                     column.missing ? fmt::format("; where it is missing, {}", html::rounded(*column.missing)) : "");
 }
 
 std::string values_in_words(const CategoricalColumn& column) {
@@ -40,6 +44,11 @@ std::string values_in_words(const CategoricalColumn& column) {
     words += fmt::format("{}{}", i == 0 ? "" : ", ", html::name(column.values[i]));
   if (column.values.size() > kShown) words += fmt::format(" and {} more", column.values.size() - kShown);
   if (column.other) words += fmt::format("; anything else counts as {}", html::name(column.values[*column.other]));
+  if (column.missing && *column.missing < column.values.size())
+    words += fmt::format("; where it is missing, {}", html::name(column.values[*column.missing]));
+  else if (column.missing)
+    words += "; where it is missing, all of them in equal parts";
+  if (column.weight != 1) words += fmt::format("; as long as {} numbers", html::rounded(column.weight));
   return words;
 }
 
@@ -77,6 +86,15 @@ std::string columns(const nlohmann::json& manifest) {
                      html::grouped(static_cast<long long>(words.size())), table, more);
 }
 
+bool has_categories(const nlohmann::json& manifest) {
+  const auto found = manifest.find("columns");
+  const auto specs =
+      found == manifest.end() ? Result<std::vector<ColumnSpec>>(std::vector<ColumnSpec>()) : columns_from_json(*found);
+  return specs.ok() && std::any_of(specs->begin(), specs->end(), [](const ColumnSpec& spec) {
+           return std::holds_alternative<CategoricalColumn>(spec.kind);
+         });
+}
+
 std::string names_of(const nlohmann::json& list) {
   constexpr std::size_t kShown = 24;
   std::string words;
@@ -102,6 +120,12 @@ std::string fixed_section(const Model& model) {
   if (const auto center = html::text_at(options, "center")) facts.emplace_back("Centring", center_in_words(*center));
   if (const auto missing = html::text_at(options, "missing"))
     facts.emplace_back("Missing cells", missing_in_words(*missing));
+  if (html::text_at(options, "scale") == "correlation")
+    facts.emplace_back("Scale",
+                       "each feature is divided by its deviation, as it was released: components of correlations");
+  if (has_categories(manifest))
+    facts.emplace_back("Categories",
+                       "all values of a column together are as long as one number, unless the column says otherwise");
   if (const auto bound = html::number_at(options, "row_bound"))
     facts.emplace_back("Row bound", fmt::format("{}{}", html::rounded(*bound),
                                                 html::text_at(options, "row_bound_kind") == "private"

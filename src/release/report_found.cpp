@@ -26,7 +26,7 @@ std::string upper(std::string text) {
 
 std::vector<std::string> feature_names(const Model& model, Eigen::Index count) {
   std::vector<std::string> names;
-  for (Eigen::Index j = 0; j < count; ++j) names.push_back(feature_name(model, static_cast<std::size_t>(j)));
+  for (Eigen::Index j = 0; j < count; ++j) names.push_back(feature_name(model, j));
   return names;
 }
 
@@ -34,7 +34,8 @@ std::string scree(const Model& model) {
   const ModelKind& kind = kind_of(model.manifest);
   const Findings found = findings_of(model);
   if (found.empty()) return "";
-  const auto edge = html::number_at(model.manifest, "noise_edge");
+  auto edge = html::number_at(model.manifest, "noise_edge");
+  if (edge) edge = html::within_reach(*edge);
   std::string caption = fmt::format("<b>{}s.</b> {}", html::capitalised(kind.value), kind.meaning);
   if (edge) caption += " Noise alone would typically reach the dashed line: what lies in the shade says little.";
   if (found.banded()) caption += " Bars are 95% bands.";
@@ -54,6 +55,13 @@ std::string biplot(const Model& model) {
 
 /// As correlations, if every variance is positive.
 std::string heatmap(const Model& model) {
+  if (const Matrix* stated = model.array("correlation");
+      stated != nullptr && stated->rows() > 1 && stated->rows() == stated->cols())
+    return figure(
+        heatmap_svg(stated->cwiseMax(-1).cwiseMin(1), feature_names(model, stated->rows()), "Correlations"),
+        "<b>Correlations</b> of the features, as their components tell them. White is none, or a feature that "
+        "was left out; full colour is one. <span class=\"scale\" aria-hidden=\"true\">below zero <i></i> "
+        "above</span>");
   const Matrix* covariance = model.array("covariance");
   if (covariance == nullptr || covariance->rows() < 2 || covariance->rows() != covariance->cols()) return "";
   const Vector variances = covariance->diagonal();
@@ -70,6 +78,39 @@ std::string heatmap(const Model& model) {
   }
   return figure(heatmap_svg(*covariance, names, "Covariance"),
                 "<b>Covariances.</b> Some variances are not positive: the noise is as large as they are." + scale);
+}
+
+/// Where rows lie along the first two directions, by class if they have one.
+std::string scores(const Model& model) {
+  const Matrix *counts = model.array("score_counts"), *edges = model.array("score_edges");
+  const auto said = model.manifest.is_object() ? model.manifest.find("score_plot") : model.manifest.end();
+  if (counts == nullptr || edges == nullptr || said == model.manifest.end()) return "";
+  const Eigen::Index m = counts->cols();
+  const auto deviation = html::number_at(*said, "deviation");
+  const bool even = m > 0 && counts->rows() > 0 && counts->rows() % m == 0 && edges->rows() == 2 &&
+                    edges->cols() == m + 1 && (edges->rightCols(m) - edges->leftCols(m)).minCoeff() > 0;
+  if (!even || !deviation || !(*deviation > 0)) return "";
+  const Eigen::Index classes = counts->rows() / m;
+  const auto named = model.manifest.find("classes");
+  const bool by_class = named != model.manifest.end() && named->is_array() && std::ssize(*named) == classes;
+  const double most = std::max(counts->maxCoeff(), *deviation);
+  std::string all;
+  for (Eigen::Index c = 0; c < classes; ++c) {
+    const auto& name = by_class ? (*named)[c] : nlohmann::json();
+    const std::string of = name.is_string() ? name.get<std::string>() : "";
+    std::string caption = fmt::format("<b>Where the rows lie{}</b>: noisy counts in {} by {} cells along PC1 and PC2. ",
+                                      of.empty() ? "" : ": " + html::name(of), m, m);
+    if (c == 0)
+      caption += fmt::format(
+          "The fullest cell has about {}; cells with less than {}, twice the deviation of the noise, are blank, and "
+          "the "
+          "outermost hold all beyond. {}",
+          whole(most), html::rounded(2 * *deviation), html::escape(said->value("sentence", "")));
+    all += figure(density_svg(counts->middleRows(c * m, m), *edges, *deviation, most,
+                              of.empty() ? "Density of scores" : "Density of scores: " + of, {"PC1", "PC2"}),
+                  caption);
+  }
+  return all;
 }
 
 /// The array of means of groups that the kind has.
@@ -180,7 +221,8 @@ std::string verdicts_part(const Model& model) {
 }
 
 std::string pictures_part(const Model& model) {
-  const std::string all = scree(model) + biplot(model) + heatmap(model) + centroids(model) + heads(model);
+  const std::string all =
+      scree(model) + scores(model) + biplot(model) + heatmap(model) + centroids(model) + heads(model);
   return all.empty() ? "" : "<div class=\"figures\">\n" + all + "</div>\n";
 }
 

@@ -103,6 +103,8 @@ svg text.strong { fill: var(--ink); font-weight: 600; }
 svg .grid { stroke: var(--grid); stroke-width: 1; }
 svg .axis { stroke: var(--soft); stroke-width: 1; }
 svg .zero { stroke: var(--rule); stroke-width: 1; stroke-dasharray: 2 3; }
+svg .density rect { fill: var(--accent); }
+svg .tick { fill: var(--soft); font-size: 11px; }
 svg .frame { fill: none; stroke: var(--rule); stroke-width: 1; }
 svg .curve { fill: none; stroke: var(--accent); stroke-width: 1.5; }
 svg .point { fill: var(--accent); stroke: var(--panel); stroke-width: 1.5; }
@@ -190,7 +192,8 @@ footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule
   h2, h3, summary { break-after: avoid; }
   details::details-content { content-visibility: visible; height: auto; }
   figure, tr, pre, blockquote, .alarm, .caution, .tables table, .glance, .promise { break-inside: avoid; }
-  .figures { grid-template-columns: 1fr 1fr; }
+  .figures { grid-template-columns: minmax(0, 1fr); }
+  .figures svg, figure.wide svg { max-width: 29rem; }
   article + article { break-before: page; }
 }
 )css";

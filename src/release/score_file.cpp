@@ -39,7 +39,7 @@ Result<ScoreFile> ScoreFile::create(const std::string& path, const std::vector<s
 }
 
 Status ScoreFile::append(const RowMajorMatrix& scores) {
-  rows_ += static_cast<std::size_t>(scores.rows());
+  rows_ += scores.rows();
   if (auto* npy = std::get_if<NpyFile>(&file_)) return npy->append(scores);
   return std::get<AtomicFile>(file_).append(csv_rows(scores));
 }

@@ -24,6 +24,7 @@ struct Projection {
   ColumnMap map;
   DirectionSet directions;
   Vector mean;
+  Vector spread;  ///< of features that are divided by it; empty: they are not
 };
 
 Result<Projection> projection_of(const Model& model) {
@@ -34,7 +35,11 @@ Result<Projection> projection_of(const Model& model) {
   auto specs = columns_from_json(model.manifest["columns"]);
   if (!specs.ok()) return specs.error();
   auto map = ColumnMap::from_parts(*std::move(specs), *model.array("offset"), *model.array("scale"));
-  return Projection{std::move(map), std::move(directions), *model.array("mean")};
+  const Matrix* spread = model.array("spread");
+  if (spread != nullptr && !(spread->array() > 0).all())
+    return bad_input("The model's 'spread' holds a number that is not positive: rows cannot be divided by it.");
+  return Projection{std::move(map), std::move(directions), *model.array("mean"),
+                    spread == nullptr ? Vector() : Vector(spread->reshaped())};
 }
 
 bool same_file(const std::string& a, const std::string& b) {
@@ -49,18 +54,25 @@ Error not_a_number(const std::string& path, const RawBatch& batch, std::size_t r
                   path, batch.first_row + row + 1, column));
 }
 
+/// The model says what it counts as.
+bool may_be_missing(const ColumnSpec& spec) {
+  return std::visit([](const auto& kind) { return kind.missing.has_value(); }, spec.kind);
+}
+
 /// Rows of a batch, mapped and centred.
 Result<RowMajorMatrix> features_of(const Projection& projection, const RawBatch& batch, const std::string& path) {
   const std::size_t width = projection.map.raw_columns();
-  RowMajorMatrix features(static_cast<Eigen::Index>(batch.rows), static_cast<Eigen::Index>(projection.map.features()));
+  RowMajorMatrix features(batch.rows, projection.map.features());
   for (std::size_t i = 0; i < batch.rows; ++i) {
     const double* raw = batch.values.data() + i * width;
     for (std::size_t j = 0; j < width; ++j) {
-      if (!std::isfinite(raw[j])) return not_a_number(path, batch, i, projection.map.specs()[j].name);
+      if (!std::isfinite(raw[j]) && !may_be_missing(projection.map.specs()[j]))
+        return not_a_number(path, batch, i, projection.map.specs()[j].name);
     }
-    projection.map.apply(raw, features.row(static_cast<Eigen::Index>(i)).data());
+    projection.map.apply(raw, features.row(i).data());
   }
   features.rowwise() -= projection.mean.transpose();
+  if (projection.spread.size() > 0) features.array().rowwise() /= projection.spread.transpose().array();
   return features;
 }
 
@@ -94,7 +106,8 @@ Status project(const Projection& projection, RowSource& source, const std::strin
 Result<std::unique_ptr<RowSource>> open_rows(const Projection& projection, const std::string& data_path,
                                              const SourceOptions& source_options) {
   const std::vector<ColumnSpec>& specs = projection.map.specs();
-  const SourceOptions options = options_for_file(specs, source_options);
+  SourceOptions options = options_for_file(specs, source_options);
+  if (std::all_of(specs.begin(), specs.end(), may_be_missing)) options.bad_rows = BadRows::kMissing;
   auto table = EIGENVEIL_TRY(Table::open(data_path, options));
   const auto columns = EIGENVEIL_TRY(table.column_names(options.columns));
   return table.take(EIGENVEIL_TRY(options_for_columns(specs, columns, data_path, options)));
@@ -133,7 +146,7 @@ class Classifier {
       const double value = std::log(priors_[c]) - (score - means_.row(c)).squaredNorm() / 2;
       if (value > most) most = value, best = c;
     }
-    return labels_[static_cast<std::size_t>(best)];
+    return labels_[best];
   }
 
  private:
@@ -160,8 +173,7 @@ Result<RowMajorMatrix> scores_of(const Projection& projection, RowSource& source
   };
   EIGENVEIL_TRY(project(projection, source, name, sink, {}));
   const Eigen::Index width = projection.directions.rows.rows();
-  return RowMajorMatrix(
-      Eigen::Map<const RowMajorMatrix>(all.data(), static_cast<Eigen::Index>(all.size()) / width, width));
+  return RowMajorMatrix(Eigen::Map<const RowMajorMatrix>(all.data(), all.size() / width, width));
 }
 
 Result<std::vector<std::string>> labels_of(const Model& model, const Projection& projection, RowSource& source,
@@ -242,7 +254,7 @@ Result<std::size_t> predict(const Model& model, const std::string& data_path, co
   const Sink sink = [&](const RowMajorMatrix& scores) {
     std::string text;
     for (Eigen::Index i = 0; i < scores.rows(); ++i) text += csv_cell(classifier.label(scores.row(i))) + "\n";
-    rows += static_cast<std::size_t>(scores.rows());
+    rows += scores.rows();
     return out->append(text);
   };
   EIGENVEIL_TRY(project(*projection, **source, data_path, sink, progress));

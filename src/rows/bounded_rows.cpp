@@ -31,8 +31,8 @@ std::size_t first_not_finite(const double* raw, const double* features, const Co
 
 Error missing_error(const ColumnMap& map, std::size_t row, std::size_t column) {
   return bad_input(fmt::format(
-      "row {}, column '{}': the value is missing, NaN or infinite; fill it in, or let `missing` zero-row count such "
-      "rows as zero",
+      "row {}, column '{}': the value is missing, NaN or infinite; fill it in, or let `missing` value count it as the "
+      "middle of its range, or `missing` zero-row its row as zero",
       row + 1, map.specs()[column].name));
 }
 
@@ -43,10 +43,13 @@ Result<std::int32_t> class_of(double value, const BoundingOptions& options, std:
     return bad_input(fmt::format("row {}, column '{}': {}", row + 1, column, why));
   };
   if (std::isnan(value)) {
-    if (options.missing == MissingPolicy::kZeroRow) return -1;
+    if (options.missing != MissingPolicy::kError) return -1;
     return refused("the class is missing; fill it in, or let `missing` zero-row count such rows as zero");
   }
-  if (options.classes == 0 || value < static_cast<double>(options.classes)) return static_cast<std::int32_t>(value);
+  // Compared as a double first: to cast one that no integer holds is undefined.
+  constexpr double kMost = std::numeric_limits<std::int32_t>::max();
+  const double end = options.classes == 0 ? kMost : std::min(kMost, static_cast<double>(options.classes));
+  if (value >= 0 && value < end && value == std::floor(value)) return static_cast<std::int32_t>(value);
   if (options.drop_unlisted) return -1;
   return refused("the label is not among the classes; list it, or let `unlisted` drop count such rows as zero");
 }
@@ -114,13 +117,11 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     return usage_error(fmt::format("the lattice takes 4 to 20 bits, but got {}", options.bits));
 
   const Lattice lattice{options.bound.value(), options.bits};
-  // Rows of people are stored twice for a moment, and their ids once.
-  const std::size_t quarter = options.memory_bytes / 4;
-  const ChunkStore::Options storing{
-      options.person ? options.memory_bytes - 3 * quarter + quarter / 2 : options.memory_bytes, options.spill_folder,
-      options.chunk_rows};
+  // Rows of people are stored twice for a moment; the rest is for their ids and counts.
+  const ChunkStore::Options storing{options.person ? options.memory_bytes / 3 : options.memory_bytes,
+                                    options.spill_folder, options.chunk_rows};
   BoundedRows result(ChunkStore(d, storing), lattice, options.threads);
-  PersonIds ids(quarter, options.spill_folder);
+  auto ids = std::make_unique<PersonIds>(options.memory_bytes / 3, options.spill_folder);
   BatchWork work{map, lattice, source.columns().size(), {}, {}};
   const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
   RawBatch batch;
@@ -130,7 +131,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     if (batch.rows == 0) break;
     if (options.person) {
       EIGENVEIL_TRY(check_people(batch, *options.person));
-      EIGENVEIL_TRY(ids.append(batch.people.data(), batch.rows));
+      EIGENVEIL_TRY(ids->append(batch.people.data(), batch.rows));
     }
     work.run(batch, options.threads);
     for (std::size_t i = 0; i < batch.rows; ++i) {
@@ -155,8 +156,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
     if (progress) progress(source.progress());
   }
   result.classed_ = options.class_column.has_value();
-  if (options.person)
-    EIGENVEIL_TRY(result.group(EIGENVEIL_TRY(ids.count(options.person->share != nullptr)), *options.person, storing));
+  if (options.person) EIGENVEIL_TRY(result.group(std::move(ids), *options.person, storing));
   result.diagnostics_.rows = result.units();
   result.diagnostics_.zeroed = result.zeroed_.size();
   return result;
@@ -164,94 +164,131 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
 
 // How many rows the person of each row has, 0 for a row that is left out. Of a person with more than `most_rows` rows
 // every set of that many is as likely: a row is kept with probability (still wanted) / (still to come).
-Status BoundedRows::group(PersonIds::People people, const PersonRule& rule, const ChunkStore::Options& storing) {
+Result<ChunkStore> BoundedRows::numbered_counts(const PersonIds& ids, const PersonRule& rule) {
   if (rows() >= (std::size_t{1} << 32)) return bad_input("rows of people are at most 2^32");
+  // Each process would keep so many of a person's rows: together they would weigh as much as there are processes.
+  if (rule.share && rule.most_rows) return internal_error("rows of people in several processes are kept all of them");
+  auto people = EIGENVEIL_TRY(ids.count(rule.share != nullptr));
   people_ = people.rows_of.size();
   if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, people.rows_of));
-  if (people_ >= (std::size_t{1} << 31)) return bad_input("there are 2^31 people or more");
   person_ = std::move(people.person);
   rows_of_ = std::move(people.rows_of);
-  least_rows_ = rule.least_rows;
   diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
-  lattice_.weight_bits = kPersonBits;
-  std::vector<std::uint32_t> rows_with(rows());
+  std::vector<std::uint32_t> to_come, wanted;
   if (rule.most_rows) {
     const auto most =
         static_cast<std::uint32_t>(std::min<std::size_t>(*rule.most_rows, std::numeric_limits<std::int32_t>::max()));
-    std::vector<std::uint32_t> to_come = rows_of_;
+    to_come = rows_of_;
     for (std::uint32_t& m : rows_of_) m = std::min(m, most);
-    std::vector<std::uint32_t> wanted = rows_of_;
-    for (std::size_t i = 0; i < rows(); ++i) {
-      const std::uint32_t p = person_[i];
+    wanted = rows_of_;
+  }
+  ChunkStore rows_with = ids.counts();
+  for (const std::uint32_t p : person_) {
+    auto m = static_cast<std::int32_t>(rows_of_[p]);
+    if (rule.most_rows) {
       const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
       --to_come[p];
       if (kept) --wanted[p];
-      rows_with[i] = kept ? rows_of_[p] : 0;
+      if (!kept) m = 0;
     }
-  } else {
-    for (std::size_t i = 0; i < rows(); ++i) rows_with[i] = rows_of_[person_[i]];
+    EIGENVEIL_TRY(rows_with.append(&m, 1));
   }
-  return move_rows(rows_with, storing);
+  return rows_with;
 }
 
-Status BoundedRows::move_rows(const std::vector<std::uint32_t>& rows_with, const ChunkStore::Options& storing) {
-  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
-  ByCount<std::size_t> place;  // of the next row of a person with so many
-  for (const std::uint32_t m : rows_with)
-    if (m > 0) ++place[m];
+Status BoundedRows::group(std::unique_ptr<const PersonIds> ids, const PersonRule& rule,
+                          const ChunkStore::Options& storing) {
+  if (rows() >= (std::size_t{1} << 32)) return bad_input("rows of people are at most 2^32");
+  least_rows_ = rule.least_rows;
+  lattice_.weight_bits = kPersonBits;
+  std::optional<ChunkStore> rows_with;
+  if (rule.numbered || rule.most_rows || rule.share) {
+    rows_with = EIGENVEIL_TRY(numbered_counts(*ids, rule));
+  } else {
+    auto counts = EIGENVEIL_TRY(ids->count_rows());
+    people_ = counts.people;
+    diagnostics_.one_row_each = counts.one_row_each;
+    rows_with = std::move(counts.rows_with);
+  }
+  if (people_ >= (std::size_t{1} << 31)) return bad_input("there are 2^31 people or more");
+  ids.reset();
+  return move_rows(*rows_with, storing);
+}
+
+Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Options& storing) {
+  // Where the next row of a person with so many goes.
+  struct Place {
+    std::size_t next = 0;                    // first their number
+    std::size_t end = 0;                     // in memory: of the chunk that `to` is in
+    std::int32_t* to = nullptr;              // in memory
+    std::vector<std::int32_t> waiting = {};  // rows of a spilled store go to the file in stretches
+  };
+  ByCount<Place> places;
+  std::vector<std::int32_t> counts;
+  for (std::size_t chunk = 0; chunk < rows_with.chunks(); ++chunk) {
+    const std::int32_t* m = EIGENVEIL_TRY(rows_with.read(chunk, counts));
+    for (std::size_t i = 0; i < rows_with.rows_in(chunk); ++i)
+      if (m[i] != 0) ++places[static_cast<std::uint32_t>(m[i])].next;
+  }
   std::size_t kept = 0;
-  place.for_each([&](std::uint32_t m, std::size_t& first) {
-    if (first == 0) return;
+  places.for_each([&](std::uint32_t m, Place& place) {
+    if (place.next == 0) return;
     runs_.push_back({kept, person_weight(m, least_rows_)});
-    kept += std::exchange(first, kept);
+    kept += std::exchange(place.next, kept);
   });
   if (runs_.size() <= 1 && kept == rows()) return {};
 
+  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
   const std::size_t d = columns();
   ChunkStore moved(d, storing);
   EIGENVEIL_TRY(moved.allot(kept));
   std::vector<std::int32_t> classes(classes_.empty() ? 0 : kept);
-  std::vector<std::uint32_t> person(kept);
+  std::vector<std::uint32_t> person(person_.empty() ? 0 : kept);
   std::vector<std::size_t> zeroed;
-  // Rows of a spilled store go to the file in stretches.
-  struct Stretch {
-    std::size_t first = 0;
-    std::vector<std::int32_t> rows;
-  };
-  ByCount<Stretch> stretches;
-  const std::size_t most =
-      moved.spilled()
-          ? std::clamp<std::size_t>(kBufferBytes / runs_.size(), 4 * d, std::max<std::size_t>(65536, 4 * d)) / 4
-          : d;
+  const std::size_t most = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs_.size()), 4 * d,
+                                                   std::max<std::size_t>(65536, 4 * d)) /
+                           4;
   std::vector<std::int32_t> buffer;
   std::size_t row = 0;
+  std::size_t counted = 0;  // chunks of rows_with
+  const std::int32_t* count = nullptr;
+  const std::int32_t* counts_end = nullptr;
   auto zero = zeroed_.begin();
   for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
     const std::int32_t* from = EIGENVEIL_TRY(store_.read(chunk, buffer));
     for (std::size_t i = 0; i < store_.rows_in(chunk); ++i, ++row, from += d) {
       const bool is_zero = zero != zeroed_.end() && *zero == row;
       if (is_zero) ++zero;
-      const std::uint32_t m = rows_with[row];
+      if (count == counts_end) {
+        count = EIGENVEIL_TRY(rows_with.read(counted, counts));
+        counts_end = count + rows_with.rows_in(counted++);
+      }
+      const auto m = static_cast<std::uint32_t>(*count++);
       if (m == 0) continue;
-      const std::size_t to = place[m]++;
+      Place& place = places[m];
+      const std::size_t to = place.next++;
       if (!classes.empty()) classes[to] = classes_[row];
-      person[to] = person_[row];
+      if (!person.empty()) person[to] = person_[row];
       if (is_zero) zeroed.push_back(to);
-      if (most <= d) {
-        EIGENVEIL_TRY(moved.put(to, from, 1));
+      if (!moved.spilled()) {
+        if (to >= place.end) {
+          place.to = moved.at(to);
+          place.end = (to / moved.chunk_rows() + 1) * moved.chunk_rows();
+        }
+        place.to = std::copy_n(from, d, place.to);
         continue;
       }
-      Stretch& stretch = stretches[m];
-      if (stretch.rows.empty()) stretch.first = to;
-      stretch.rows.insert(stretch.rows.end(), from, from + d);
-      if (stretch.rows.size() + d <= most) continue;
-      EIGENVEIL_TRY(moved.put(stretch.first, stretch.rows.data(), stretch.rows.size() / d));
-      stretch.rows.clear();
+      place.waiting.insert(place.waiting.end(), from, from + d);
+      if (place.waiting.size() + d <= most) continue;
+      const std::size_t rows = place.waiting.size() / d;
+      EIGENVEIL_TRY(moved.put(place.next - rows, place.waiting.data(), rows));
+      place.waiting.clear();
     }
   }
   Status finished;
-  stretches.for_each([&](std::uint32_t /*m*/, const Stretch& stretch) {
-    if (finished.ok()) finished = moved.put(stretch.first, stretch.rows.data(), stretch.rows.size() / d);
+  places.for_each([&](std::uint32_t /*m*/, const Place& place) {
+    const std::size_t rows = place.waiting.size() / d;
+    if (finished.ok() && rows > 0) finished = moved.put(place.next - rows, place.waiting.data(), rows);
   });
   EIGENVEIL_TRY(finished);
   std::sort(zeroed.begin(), zeroed.end());
@@ -304,7 +341,7 @@ Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
     return internal_error("the mean to subtract does not fit the rows");
   // a - mean, with a = u * unit
   return replace(radius, [&, unit = lattice_.unit()](const std::int32_t* rows, std::size_t count, double* out) {
-    for (std::size_t i = 0; i < count * d; ++i) out[i] = rows[i] * unit - mean[static_cast<Eigen::Index>(i % d)];
+    for (std::size_t i = 0; i < count * d; ++i) out[i] = rows[i] * unit - mean[i % d];
   });
 }
 

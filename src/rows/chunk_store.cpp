@@ -51,8 +51,8 @@ bool write_all(int descriptor, const void* data, std::size_t bytes, std::size_t 
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return false;
     from += done;
-    offset += static_cast<std::size_t>(done);
-    bytes -= static_cast<std::size_t>(done);
+    offset += done;
+    bytes -= done;
   }
   return true;
 }
@@ -64,8 +64,8 @@ bool read_all(int descriptor, void* data, std::size_t bytes, std::size_t offset)
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return false;
     to += done;
-    offset += static_cast<std::size_t>(done);
-    bytes -= static_cast<std::size_t>(done);
+    offset += done;
+    bytes -= done;
   }
   return true;
 }
@@ -112,6 +112,9 @@ Status ChunkStore::allot(std::size_t rows) {
   if (rows == 0) return {};
   if (chunks() * chunk_bytes() > options_.memory_bytes) {
     EIGENVEIL_TRY(open_file());
+    // Zeros, as in memory: what was never put can be read.
+    if (::ftruncate(file_->descriptor, static_cast<off_t>(chunks() * chunk_bytes())) != 0)
+      return spill_error("enlarge", options_.spill_folder);
     memory_.resize(1);
   } else {
     memory_.resize(chunks());

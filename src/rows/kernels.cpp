@@ -40,8 +40,7 @@ Status for_each_block(const BoundedRows& rows, std::size_t most_rows, bool conve
   std::mutex failing;
   Tickets chunks(store.chunks());
   // More threads than chunks would only wait for each other.
-  const auto threads =
-      static_cast<int>(std::clamp<std::size_t>(store.chunks(), 1, static_cast<std::size_t>(rows.threads())));
+  const auto threads = static_cast<int>(std::clamp<std::size_t>(store.chunks(), 1, rows.threads()));
   on_threads(threads, [&] {
     auto worker = make_worker();
     std::vector<std::int32_t> buffer;

@@ -85,7 +85,9 @@ std::uint64_t person_weight(std::uint64_t m, std::size_t least_rows) {
 }
 
 PersonIds::PersonIds(std::size_t memory_bytes, const std::string& spill_folder)
-    : table_bytes_(memory_bytes / 2), ids_(4, {memory_bytes / 2, spill_folder, 0}) {}
+    : part_bytes_(memory_bytes / 3), spill_folder_(spill_folder), ids_(4, {part_bytes_, spill_folder, 0}) {}
+
+ChunkStore PersonIds::counts() const { return ChunkStore(1, {part_bytes_, spill_folder_, ids_.chunk_rows()}); }
 
 Status PersonIds::append(const PersonId* ids, std::size_t count) {
   static_assert(sizeof(PersonId) == 4 * sizeof(std::int32_t));
@@ -97,7 +99,7 @@ Status PersonIds::append(const PersonId* ids, std::size_t count) {
 // False: the part has more people than there is room for.
 Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& people) const {
   constexpr std::size_t kAhead = 12;
-  PersonTable table(table_bytes_);
+  PersonTable table(part_bytes_);
   auto next = static_cast<std::uint32_t>(people.rows_of.size());
   std::vector<std::int32_t> buffer;
   std::vector<PersonId> ids(ids_.chunk_rows());
@@ -129,6 +131,63 @@ Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& 
   return true;
 }
 
+// Calls `row(id, left, number)` for the rows of a part, in order: `left` ids lie there, and the number may be changed.
+// False: no further rows.
+template <class Row>
+Status PersonIds::for_each_row(std::size_t part, std::size_t parts, ChunkStore& numbers, const Row& row) const {
+  std::vector<std::int32_t> read_ids, read_numbers;
+  std::vector<PersonId> ids(ids_.chunk_rows());
+  std::vector<std::int32_t> own(ids_.chunk_rows());
+  for (std::size_t chunk = 0; chunk < ids_.chunks(); ++chunk) {
+    const std::size_t count = ids_.rows_in(chunk);
+    std::memcpy(static_cast<void*>(ids.data()), EIGENVEIL_TRY(ids_.read(chunk, read_ids)), count * sizeof(PersonId));
+    std::copy_n(EIGENVEIL_TRY(numbers.read(chunk, read_numbers)), count, own.begin());
+    for (std::size_t i = 0; i < count; ++i) {
+      if ((ids[i].low & (parts - 1)) != part) continue;
+      auto number = static_cast<std::uint32_t>(own[i]);
+      if (!row(ids.data() + i, count - i, number)) return {};
+      own[i] = static_cast<std::int32_t>(number);
+    }
+    EIGENVEIL_TRY(numbers.write(chunk, own.data()));
+  }
+  return {};
+}
+
+// A row's number is first that of its person within the part, then how many rows they have: 4 bytes a person stay when
+// the table is gone.
+Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, Counts& counts) const {
+  constexpr std::size_t kAhead = 12;
+  std::vector<std::uint32_t> rows_of;
+  {
+    PersonTable table(part_bytes_);
+    std::uint32_t next = 0;
+    bool fits = true;
+    EIGENVEIL_TRY(for_each_row(part, parts, counts.rows_with, [&](const PersonId* id, std::size_t left, auto& number) {
+      if (kAhead < left) table.prefetch(id[kAhead]);
+      if (id->missing()) return true;
+      PersonTable::Slot* slot = table.find(*id, next);
+      fits = slot != nullptr;
+      if (!fits) return false;
+      if (slot->person == next) ++next;
+      slot->rows += slot->rows == kNobody ? 0 : 1;
+      number = slot->person;
+      return true;
+    }));
+    if (!fits) return false;
+    rows_of.resize(next);
+    for (const PersonTable::Slot& slot : table.slots())
+      if (!slot.id.missing()) rows_of[slot.person] = slot.rows;
+  }
+  counts.people += rows_of.size();
+  EIGENVEIL_TRY(for_each_row(part, parts, counts.rows_with, [&](const PersonId* id, std::size_t, auto& number) {
+    if (id->missing()) ++counts.people;
+    number = id->missing() ? 1 : rows_of[number];
+    counts.one_row_each = counts.one_row_each && number == 1;
+    return true;
+  }));
+  return true;
+}
+
 Status PersonIds::add_ids(People& people) const {
   people.ids.resize(people.rows_of.size());
   std::vector<std::int32_t> buffer;
@@ -151,6 +210,16 @@ Result<PersonIds::People> PersonIds::count(bool with_ids) const {
     if (with_ids) EIGENVEIL_TRY(add_ids(people));
     if (parts > 1) number_by_first_row(people);
     return people;
+  }
+}
+
+Result<PersonIds::Counts> PersonIds::count_rows() const {
+  for (std::size_t parts = 1;; parts *= 2) {
+    Counts all{counts()};
+    EIGENVEIL_TRY(all.rows_with.allot(ids_.rows()));
+    bool fits = true;
+    for (std::size_t part = 0; part < parts && fits; ++part) fits = EIGENVEIL_TRY(count_part(part, parts, all));
+    if (fits) return all;
   }
 }
 

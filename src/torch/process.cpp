@@ -67,7 +67,13 @@ Status ModuleProcess::spawn() {
   // scheduler, which may take the core that waits for them, and finds out milliseconds later.
   std::string waiting = "GOMP_SPINCOUNT=20000";
   std::array<char*, 2> environment{waiting.data(), nullptr};
-  const int failed = posix_spawn(&process_, program.c_str(), &actions, nullptr, words.data(), environment.data());
+  // A group of its own: Ctrl-C is for the program, which ends this process with itself. A module that went first would
+  // look like one that failed on private rows, and end a run that could go on later.
+  posix_spawnattr_t apart;
+  posix_spawnattr_init(&apart);
+  posix_spawnattr_setflags(&apart, POSIX_SPAWN_SETPGROUP);
+  const int failed = posix_spawn(&process_, program.c_str(), &actions, &apart, words.data(), environment.data());
+  posix_spawnattr_destroy(&apart);
   posix_spawn_file_actions_destroy(&actions);
   close(theirs);
   if (failed != 0 || socket_ < 0 || memory_ < 0) {

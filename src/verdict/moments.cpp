@@ -152,6 +152,14 @@ Status match(const Spectrum& spectrum, const Law& law, Population& model, Public
   return {};
 }
 
+/// Whether each spike is told from the next.
+std::vector<bool> told_apart(const Spectrum& spectrum, const Law& law, const Population& model) {
+  std::vector<bool> apart;
+  for (Index i = 0; i + 1 < model.p; ++i)
+    apart.push_back(spectrum.w[i] - spectrum.w[i + 1] > kApart * std::sqrt(law.v(model.l[i], model.l[i + 1])));
+  return apart;
+}
+
 Result<DrawnDirections> redraw(const Law& law, const Population& model, const Vector& deviation, Index q,
                                PublicStream& stream) {
   DrawnDirections directions(model.l.size(), q);
@@ -173,7 +181,8 @@ struct Formula {
   std::vector<Judged> judged;
 };
 
-Formula by_formula(const Spectrum& spectrum, const Law& law, const Population& model, Index q) {
+Formula by_formula(const Spectrum& spectrum, const Law& law, const Population& model, Index q,
+                   const std::vector<bool>& apart) {
   const Index p = model.p;
   const double m = spectrum.size(p);
   Matrix tangent = Matrix::Zero(p + 1, q);  // squared, of direction i towards j
@@ -197,7 +206,7 @@ Formula by_formula(const Spectrum& spectrum, const Law& law, const Population& m
     Judged one{Standing::kWeak, 0, 0};
     for (Index size = 1; size <= std::min<Index>(6, q) && one.last == 0; ++size)
       for (Index first = std::max<Index>(0, i - size + 1); first <= std::min(i, q - size) && one.last == 0; ++first)
-        if (left(first, first + size - 1) >= kFormulaHolds)
+        if (ends_apart(apart, first, first + size - 1) && left(first, first + size - 1) >= kFormulaHolds)
           one = {size == 1 ? Standing::kHolds : Standing::kPlane, static_cast<std::size_t>(first + 1),
                  static_cast<std::size_t>(first + size)};
     formula.judged.push_back(one);
@@ -295,16 +304,17 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
     const double uneven = std::sqrt(std::max(0.0, spectrum.variance(p) - law.v(model.b, model.b) * (m + 1)));
     for (Index i = q; i < K; ++i) of_captured[i] = std::hypot(deviation[i], uneven);
   }
+  const std::vector<bool> apart = told_apart(spectrum, law, model);
   if (q > 0) {
     Matrix spread;
     if (verdict.drawn) {
       const auto directions = EIGENVEIL_TRY(redraw(law, model, spikes, q, stream));
       spread = directions.spread();
       verdict.cos2.head(q) = directions.cos2();
-      const auto judged = directions.judge();
+      const auto judged = directions.judge(apart);
       std::copy(judged.begin(), judged.end(), verdict.judged.begin());
     } else {
-      const Formula formula = by_formula(spectrum, law, model, q);
+      const Formula formula = by_formula(spectrum, law, model, q, apart);
       spread = formula.spread;
       verdict.cos2.head(q) = formula.cos2;
       std::copy(formula.judged.begin(), formula.judged.end(), verdict.judged.begin());

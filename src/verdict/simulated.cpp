@@ -164,7 +164,11 @@ Result<Verdict> rerun_here(const Rerun& rerun) {
     found.push_back(std::move(V));
   }
   verdict.cos2.head(q) = directions.cos2();
-  const auto judged = directions.judge();
+  if (rerun.lying != nullptr) *rerun.lying = {values, directions.squares()};
+  std::vector<bool> apart;  // a value has the variance 2 v
+  for (Index i = 0; i + 1 < p; ++i)
+    apart.push_back(seen[i] - seen[i + 1] > kApart / 2 * std::hypot(about.deviation[i], about.deviation[i + 1]));
+  const auto judged = directions.judge(apart);
   std::copy(judged.begin(), judged.end(), verdict.judged.begin());
   // About cos . weight: mean square of what is left of the truth, in the units of the released weights
   const Matrix truth = runs.truth().leftCols(q);

@@ -69,7 +69,14 @@ std::vector<double> DrawnDirections::group(Eigen::Index first, Eigen::Index last
   return cos2;
 }
 
-std::vector<Judged> DrawnDirections::judge() const {
+bool ends_apart(const std::vector<bool>& apart, Eigen::Index first, Eigen::Index last) {
+  const auto is = [&](Eigen::Index i) {
+    return i < 0 || i >= static_cast<Eigen::Index>(apart.size()) || apart[static_cast<std::size_t>(i)];
+  };
+  return is(first - 1) && is(last);
+}
+
+std::vector<Judged> DrawnDirections::judge(const std::vector<bool>& apart) const {
   std::vector<Judged> judged(static_cast<std::size_t>(q_));
   for (Eigen::Index i = 0; i < q_; ++i) {
     Judged& one = judged[static_cast<std::size_t>(i)];
@@ -77,7 +84,7 @@ std::vector<Judged> DrawnDirections::judge() const {
     // The smallest run of neighbours that is determined; among equals the one that begins first.
     for (Eigen::Index size = 1; size <= std::min(kLargest, q_) && one.last == 0; ++size)
       for (Eigen::Index first = std::max<Eigen::Index>(0, i - size + 1); first <= std::min(i, q_ - size); ++first) {
-        if (!determined(group(first, first + size - 1))) continue;
+        if (!ends_apart(apart, first, first + size - 1) || !determined(group(first, first + size - 1))) continue;
         one = {size == 1 ? Standing::kHolds : Standing::kPlane, static_cast<std::size_t>(first + 1),
                static_cast<std::size_t>(first + size)};
         break;

@@ -88,6 +88,14 @@ void fill(const SoftmaxGradient& query, wire::v2::SumQuery& to) {
   to.mutable_softmax_gradient()->set_clip(query.clip);
 }
 
+void fill(const ScoreCounts& query, wire::v2::SumQuery& to) {
+  auto& message = *to.mutable_score_counts();
+  *message.mutable_x() = to_wire(query.X);
+  *message.mutable_first() = {query.first.begin(), query.first.end()};
+  *message.mutable_second() = {query.second.begin(), query.second.end()};
+  message.set_classes(static_cast<std::uint32_t>(query.classes));
+}
+
 }  // namespace
 
 wire::v2::SumQuery to_wire(const SumQuery& query) {
@@ -124,6 +132,14 @@ Result<SumQuery> from_wire(const wire::v2::SumQuery& message) {
       const double clip = message.softmax_gradient().clip();
       if (!(clip > 0) || !std::isfinite(clip)) break;
       return SumQuery(SoftmaxGradient{std::move(W), clip});
+    }
+    case Kind::kScoreCounts: {
+      const auto& from = message.score_counts();
+      auto X = EIGENVEIL_TRY(from_wire(from.x()));
+      auto first = EIGENVEIL_TRY(grid_from(from.first()));
+      auto second = EIGENVEIL_TRY(grid_from(from.second()));
+      if (from.classes() < 1 || from.classes() > kMostColumns) break;
+      return SumQuery(ScoreCounts{std::move(X), std::move(first), std::move(second), from.classes()});
     }
     case Kind::KIND_NOT_SET:
       break;
@@ -221,6 +237,7 @@ wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
     to->set_name(spec.name);
     if (const auto* numeric = std::get_if<NumericColumn>(&spec.kind)) {
       to->set_bounded(std::isfinite(numeric->lower) && std::isfinite(numeric->upper));
+      if (numeric->missing) to->set_missing_value(*numeric->missing);
       if (!to->bounded()) continue;
       to->set_lower(numeric->lower);
       to->set_upper(numeric->upper);
@@ -228,11 +245,16 @@ wire::v2::Rows to_wire(const RowOptions& options, const OpenedData& opened) {
       const auto& categorical = std::get<CategoricalColumn>(spec.kind);
       for (const std::string& value : categorical.values) to->add_values(value);
       if (categorical.other) to->set_other(static_cast<std::uint32_t>(*categorical.other));
+      if (categorical.missing) to->set_missing_index(static_cast<std::uint32_t>(*categorical.missing));
+      if (categorical.weight != 1) to->set_weight(categorical.weight);
     }
   }
   if (options.row_bound) message.set_row_bound(options.row_bound->value());
   message.set_center(to_wire(options.center));
   message.set_zero_missing(options.missing == MissingPolicy::kZeroRow);
+  message.set_missing(options.missing == MissingPolicy::kValue      ? wire::v2::Rows::MISSING_VALUE
+                      : options.missing == MissingPolicy::kCategory ? wire::v2::Rows::MISSING_CATEGORY
+                                                                    : wire::v2::Rows::MISSING_ROW);
   if (options.class_column) {
     auto* to = message.mutable_class_column();
     to->set_column(options.class_column->column);
@@ -257,7 +279,7 @@ std::optional<Response> response_from(const wire::v2::Rows& message) {
 
 Result<RowOptions> from_wire(const wire::v2::Rows& message) {
   RowOptions options;
-  const auto columns = static_cast<std::size_t>(message.columns_size());
+  const std::size_t columns = message.columns_size();
   if (columns == 0 || columns > kMostColumns) return malformed("rows of no columns, or too many");
   Schema schema;
   std::size_t bounded = 0;
@@ -266,12 +288,20 @@ Result<RowOptions> from_wire(const wire::v2::Rows& message) {
     if (column.bounded()) {
       if (!std::isfinite(column.lower()) || !std::isfinite(column.upper()) || !(column.lower() < column.upper()))
         return malformed(fmt::format("the bounds of column '{}'", column.name()));
-      schema.columns.push_back({column.name(), NumericColumn{column.lower(), column.upper()}});
+      NumericColumn numeric{column.lower(), column.upper()};
+      if (column.has_missing_value()) numeric.missing = column.missing_value();
+      if (numeric.missing && !(*numeric.missing >= numeric.lower && *numeric.missing <= numeric.upper))
+        return malformed(fmt::format("what a missing value of column '{}' counts as", column.name()));
+      schema.columns.push_back({column.name(), numeric});
       ++bounded;
     } else if (column.values_size() > 0) {
       CategoricalColumn categorical{{column.values().begin(), column.values().end()}};
       if (column.has_other()) categorical.other = column.other();
-      if (categorical.other && *categorical.other >= categorical.values.size())
+      if (column.has_missing_index()) categorical.missing = column.missing_index();
+      if (column.has_weight()) categorical.weight = column.weight();
+      if ((categorical.other && *categorical.other >= categorical.values.size()) ||
+          (categorical.missing && *categorical.missing > categorical.values.size()) ||
+          !(categorical.weight > 0 && std::isfinite(categorical.weight)))
         return malformed(fmt::format("the categories of column '{}'", column.name()));
       schema.columns.push_back({column.name(), std::move(categorical)});
       ++bounded;
@@ -302,7 +332,19 @@ Result<RowOptions> from_wire(const wire::v2::Rows& message) {
     default:
       return malformed("a way of centring that is not known");
   }
-  options.missing = message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+  switch (message.missing()) {
+    case wire::v2::Rows::MISSING_ROW:
+      options.missing = message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+      break;
+    case wire::v2::Rows::MISSING_VALUE:
+      options.missing = MissingPolicy::kValue;
+      break;
+    case wire::v2::Rows::MISSING_CATEGORY:
+      options.missing = MissingPolicy::kCategory;
+      break;
+    default:
+      return malformed("a rule for missing values that is not known");
+  }
   if (message.has_class_column()) {
     const auto& from = message.class_column();
     if (from.column().empty()) return malformed("a class column without a name");

@@ -155,7 +155,7 @@ class FederationTest(AppTest):
         bounds = names + ([] if given else ["--range", "-8:8"])
         for flag, value in (("--patience", 60), ("--journal", "study")):
             flags = flags if flag in flags else (*flags, flag, value)
-        return self.start(["coordinate", *estimator, "--yes", "--epsilon", epsilon or self.epsilon, "--delta", 1e-6, *bounds, "--sites",
+        return self.start(["coordinate", *estimator, "--yes", "--force", "--epsilon", epsilon or self.epsilon, "--delta", 1e-6, *bounds, "--sites",
                            ",".join(sites or self.names), "--listen", f"{host}:{self.port}", *tls, *flags], log, prefix)
 
     def reservations(self, name):

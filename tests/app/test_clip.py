@@ -127,7 +127,7 @@ class Clip(AppTest):
             self.refused(BAD_INPUT, words, *fit)
             (self.folder / "pictures" / name).unlink()
             self.write("pictures/0007.png", whole)
-        self.refused(USAGE, "8x8 (height x width), but --image-shape or the model says 4x16", *fit, "--image-shape", "4x16")
+        self.refused(BAD_INPUT, "8x8 (height x width), but --image-shape or the model says 4x16", *fit, "--image-shape", "4x16")
         self.refused(BAD_INPUT, "is a single image", *fit[:3], "pictures/0007.png", *fit[4:])
         (self.folder / "pictures/0007.png").unlink()
         self.write("pictures/0007.JPG", JPEG)
@@ -200,7 +200,7 @@ class Clip(AppTest):
         self.assertAlmostEqual(sigma(paper), sigma(tight) / 2, places=6)
         self.assertGreater(paper["certified_epsilon"], 1.5)
         self.assertIn("Paper calibration, not certified", " ".join(paper["warnings"]))
-        self.assertIn(f"({paper['certified_epsilon']:.6g}, 1e-05)-differentially private", paper["guarantee"])
+        self.assertIn(f"({paper['certified_epsilon']:.6g}, 0.00001)-differentially private", paper["guarantee"])
         self.assertEqual(self.manifest()["calibration"], "paper")
 
     def test_the_temperature_of_the_loss_has_its_effect(self):

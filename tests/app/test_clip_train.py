@@ -48,6 +48,17 @@ if WITHOUT is None:
                 x = x @ x / 300
             return self.slope * self.w.sum() + 0 * x.sum() + 0 * batch["images"].sum()
 
+    class Counting(nn.Module):
+        """Its gradient is how many pairs there are, in each of four entries."""
+
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(4))
+
+        @torch.jit.export
+        def loss(self, batch: Dict[str, Tensor]) -> Tensor:
+            return self.w.sum() * float(batch["images"].size(0)) + 0 * batch["images"].sum()
+
     class Edge(nn.Module):
         """Not finite where an image is as bright as 1."""
 
@@ -181,6 +192,50 @@ class ClipTrain(TrainTest):
         self.assertEqual(json.loads(extra["eigenveil.json"])["events"], result["events"])
         self.assertEqual([r["state"] for r in self.charged()], ["answered"])
 
+    def test_people(self):
+        """The gradient tells how many pairs a batch has: of 50 people with 4 pairs each, all drawn, one pair each."""
+        self.script(Counting())
+        everybody = {"who": np.arange(200) // 4, "each": np.arange(200) + 7}
+        self.data(**everybody)
+        run = self.command(*SEEDED, "--no-ledger", epsilon=1000, steps=1, rate=1)
+        run[run.index("--clip") + 1] = 200
+
+        def trained(*options):
+            result = self.run_json(*run, *options)
+            return result, -float(torch.jit.load(self.path("trained.pt")).w.mean()) / .1
+        # Four entries with noise of 2 c sigma each; 200 pairs have a gradient of length 400, clipped to 200.
+        plain, of_pairs = trained()
+        allowed = 7 * 2 * 200 * float(plain["events"][0]["mechanism"].split("sigma=")[1]) / 2
+        self.assertLess(allowed, 40)
+        self.assertAlmostEqual(of_pairs, 100, delta=allowed)
+        people, of_people = trained("--person", "who")
+        self.assertAlmostEqual(of_people, 50, delta=allowed)
+        self.assertEqual(people["events"], plain["events"], "no more noise")
+        self.assertIn("one person, with all their rows", people["guarantee"].replace("NOT PRIVATE", "one person, with all their rows"))
+        self.assertEqual((people["person"]["column"], people["person"]["weight"]), ("who", "equal"))
+        self.assertFalse({"people", "noisy_people", "rows"} & people.keys())
+        weighed, of_rows = trained("--person", "who", "--person-weight", "rows:16")
+        self.assertAlmostEqual(of_rows, 12.5, delta=allowed)
+        self.assertEqual(weighed["person"]["weight"], "rows:16")
+        self.assertEqual(trained("--person", "each")[1], of_pairs, "with one pair each it is the same run")
+
+    def test_people_that_cannot_be(self):
+        self.script(Slope())
+        self.data(who=np.arange(200) // 4, part=np.arange(200) / 7, pair=np.ones((200, 2), int), huge=np.full(200, 1 << 53))
+        for options, code, words in ((["--person", "none"], BAD_INPUT, "no array 'none'"), (["--person", "part"], BAD_INPUT, "one integer"),
+                                     (["--person", "pair"], BAD_INPUT, "one integer"), (["--person", "huge"], BAD_INPUT, "2^53"),
+                                     (["--person-weight", "rows:2"], USAGE, "--person"),
+                                     (["--person", "who", "--person-weight", "rows:0"], USAGE, "rows:M")):
+            self.refused(code, words, *self.command(*options))
+        self.run_program("ledger", "create", "pairs", "--epsilon", 9, "--delta", 1e-5, "--adjacency", "add-remove-one")
+        done = self.run_program(*self.command("--person", "who", "--dataset", "pairs"), expect=BUDGET)
+        self.assertIn("one person, with all their rows", done.stderr)
+        self.run_program("ledger", "create", "people", "--epsilon", 9, "--delta", 1e-5, "--adjacency", "add-remove-one", "--person", "who")
+        again = self.command("--person", "who", "--dataset", "people", "--checkpoint", "run")
+        self.run_program(*again)
+        done = self.run_program(*again, "--resume", "--person-weight", "rows:2", expect=USAGE)
+        self.assertIn("person_weight", done.stderr)
+
     def test_infonce_has_the_gradient_that_python_computes(self):
         torch.manual_seed(2)
         module = Vectors()
@@ -213,7 +268,7 @@ class ClipTrain(TrainTest):
 
     def test_the_commands_of_the_docs(self):
         page = (SOURCE / "docs" / "clip-train.md").read_text()
-        block = page.split("```\n")[2]
+        block = page.split("```sh\n")[1].split("```")[0]
         commands = [line for line in block.splitlines() if line.startswith("./eigenveil ")]
         self.assertEqual(len(commands), 2)
         self.script(Vectors(), "public.pt")
@@ -263,7 +318,7 @@ class ClipTrain(TrainTest):
         train = self.command("--checkpoint", "run", steps=80, rate=0.2)  # 80 batches without that row: 2e-8
         done = self.run_program(*train, expect=BAD_INPUT)
         self.assertRegex(done.stderr, r"step \d+ of 80: m.pt: the loss is not finite\. The run has stopped\. "
-                                      r"The whole plan stays charged to 'file .*': epsilon 4\.9\d* at delta 1e-05")
+                                      r"The whole plan stays charged to 'file .*': epsilon 4\.9\d* at delta 0\.00001")
         self.assertFalse((self.folder / "trained.pt").exists())
         kept = np.load(self.path("run/state.npz"))
         stop = int(done.stderr.split("step ")[1].split(" ")[0])
@@ -321,6 +376,27 @@ class ClipTrain(TrainTest):
         self.kill_at(train, lambda: seen.update(self.sealed("run")) or len(seen) >= stop)
         return train
 
+    def test_ctrl_c_leaves_a_run_that_goes_on(self):
+        """The signal goes to the program and whatever it started, as a terminal sends it."""
+        self.script(Slope(waste=60))
+        train = self.command("--checkpoint", "run", "--checkpoint-every", 1, steps=30)
+        for more in [], ["--resume"]:
+            job = subprocess.Popen([PROGRAM, *map(str, train), *more], cwd=self.folder, env=self.environment(),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+            for line in job.stderr:
+                if "training" in line:
+                    break
+            seen = self.sealed("run")
+            while job.poll() is None and self.sealed("run") == seen:
+                time.sleep(0.002)
+            os.killpg(job.pid, signal.SIGINT)
+            said = job.communicate()[1]
+            self.assertEqual(job.returncode, 128 + signal.SIGINT, said)
+            self.assertRegex(said, "charged once.*the same command with --resume goes on from its last checkpoint in run")
+        self.run_program(*train, "--resume")
+        self.assertEqual(len(self.charged()), 1)
+        self.assertIn("is the file that was written for entry 1", self.run_program("ledger", "verify", "trained.pt").stdout)
+
     def test_an_older_copy_of_a_run_is_not_resumed(self):
         train = self.begin()
         for name in "copy", "linked":
@@ -367,6 +443,26 @@ class ClipTrain(TrainTest):
         self.script(Slope(slope=2.0, waste=60))
         self.assertIn("module file is not the one", self.run_program(*train, "--resume", expect=USAGE).stderr)
         self.assertEqual(len(self.charged()), 1)
+
+    def test_a_run_whose_notes_were_rewritten_is_lost(self):
+        """What a run began with is in the ledger too, where nobody rewrites it."""
+        train = self.begin()
+        before = (self.folder / "run" / "run.json").read_text()
+        self.images[0, 0] += 0.01
+        self.data()
+        other = ["other" if a == "run" else a for a in train]
+        self.kill_at(other, lambda: self.sealed("other"))
+        notes = json.loads(before)
+        notes["options"] = json.loads((self.folder / "other" / "run.json").read_text())["options"]
+        self.write("run/run.json", json.dumps(notes))
+        done = self.run_program(*train, "--resume", expect=BUDGET)
+        self.assertIn("with another options than it has now", done.stderr)
+        self.write("run/run.json", before)
+        self.images[0, 0] -= 0.01
+        self.data()
+        self.assertIn("is lost", self.run_program(*train, "--resume", expect=BUDGET).stderr)
+        self.assertEqual(len(self.charged()), 2)
+        self.assertFalse((self.folder / "trained.pt").exists())
 
     def test_checkpoints_need_a_ledger(self):
         self.script(Slope())

@@ -127,7 +127,7 @@ class Family(AppTest):
         high = self.fit("--method", "gram", "--calibration", "paper", "--epsilon", 20)
         self.assertGreater(high["certified_epsilon"], 20)
         self.assertIn("Paper calibration, not certified", " ".join(high["warnings"]))
-        self.assertIn(f"({high['certified_epsilon']:.6g}, 1e-06)", high["guarantee"])
+        self.assertIn(f"({high['certified_epsilon']:.6g}, 0.000001)", high["guarantee"])
         tight = self.fit("--method", "sparse-power", "--sparsity", 20, "--rounds", 4, "--calibration", "paper")
         self.assertLess(tight["certified_epsilon"], 0.7, "000 claims more than its noise costs")
 
@@ -204,6 +204,32 @@ class Plan(AppTest):
         self.assertEqual({m["method"].split(",")[0] for m in plan["methods"]}, {"gram", "sparse-power"})
         plan = self.run_json("plan", "covariance", *self.SIZE, "--gap", 10, "--rank", 1)
         self.assertEqual(plan["best"], "spiked")
+
+    def test_a_schema_counts_its_own_features_and_the_plan_speaks_in_outcomes(self):
+        schema = "".join(f'[[column]]\nname = "n{i}"\nkind = "numeric"\nlower = 0\nupper = 1\n' for i in range(7))
+        schema += '[[column]]\nname = "sort"\nkind = "categorical"\nvalues = ["a", "b", "c"]\n'
+        self.write("s.toml", schema)
+        plan = self.run_json("plan", "--schema", "s.toml", "--rows", 20000)
+        self.assertEqual((plan["task"], plan["columns"], plan["epsilon"]), ("pca", 10, 1))
+        self.assertAlmostEqual(plan["delta"], 20000**-1.1, delta=1e-12)
+        self.assertEqual(plan["outcome"]["components"], 5)
+        self.assertIn("You will get all 5 components", plan["outcome"]["sentence"])
+        told = self.run_program("plan", "pca", "--schema", "s.toml", "--rows", 3000, "--components", 6, "--epsilon", 0.3).stdout
+        self.assertRegex(" ".join(told.split()), r"You will get (no|[1-5]) components?;.* need epsilon [0-9.]+ or [0-9,]+ rows")
+        for task, columns, sentence in ((["covariance"], 10, "The covariance matrix will be off by about .*% of what is there"),
+                                        (["fda", "--label", "sort"], 7, "discriminant directions will be off by about .* degrees"),
+                                        (["sir", "--response", "n0"], 9, "The direction will be off by about .* degrees"),
+                                        (["regress", "--target", "n0"], 9, "The coefficients will be off by")):
+            with self.subTest(task):
+                plan = self.run_json("plan", *task, "--schema", "s.toml", "--rows", 20000)
+                self.assertEqual(plan["columns"], columns)
+                self.assertRegex(plan["outcome"]["sentence"], sentence)
+        for args, word in ((["pca", "--schema", "s.toml", "--columns", 3], "two ways"), (["pca"], "--schema"),
+                           (["fda", "--schema", "s.toml", "--label", "who"], "no column 'who'"),
+                           (["regress", "--schema", "s.toml"], "--target")):
+            self.assertIn(word, " ".join(self.run_program("plan", *args, "--rows", 100, expect=USAGE).stderr.split()))
+        self.assertIn("--rows", self.run_program("plan", "--schema", "s.toml", expect=USAGE).stderr)
+        self.assertEqual(self.charged(), [])
 
     def test_bad_questions(self):
         self.write("negative.txt", "1 -1")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faults that studies of several sites survive, with real processes: kills, bad networks, wrong certificates, captures."""
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -114,6 +115,17 @@ class Faults(FederationTest):
             site.kill()
         self.assertEqual(records(path)[:len(kept)], kept)
         self.assertEqual(len(records(path)), 8)
+
+    def test_a_coordinator_that_is_told_to_stop_goes_on_later(self):
+        sites = [self.site(name) for name in self.names]
+        coordinator = self.coordinator(["pca", "--components", 1, "--method", "power", "--rounds", 40])
+        coordinator.wait_for("asking: product 2")
+        coordinator.signal(signal.SIGINT)
+        self.assertEqual(coordinator.wait(), 128 + signal.SIGINT, coordinator.text())
+        self.assertIn("The same command, with the same --journal, goes on", coordinator.text())
+        again = self.coordinator(["pca", "--components", 1, "--method", "power", "--rounds", 40], log="again.log")
+        self.assert_finished(again, *sites)
+        self.assert_charged_once(*self.names)
 
     def test_latency_drops_and_cuts(self):
         with FaultProxy("127.0.0.1", self.port) as proxy:

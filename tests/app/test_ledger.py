@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets that hold by default, outputs that overwrite nothing, and ledgers that came back as older copies."""
+import hashlib
+import json
 import os
 import shutil
+import signal
+import sqlite3
+import time
 import unittest
+import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, USAGE, AppTest, Running
 
 OUTSIDE = "no budget limits releases of this data"
 
@@ -174,6 +180,130 @@ class LedgerTest(AppTest):
         self.assertAlmostEqual(self.run_json("ledger", "show", "people", "--ledger", "l.db")["spent_epsilon"], 1, places=2)
         self.release("d.npy", "--ledger", "l.db")
         self.run_program("ledger", "accept-restore", "people", "--spent", 0, "--ledger", "l.db", expect=USAGE)
+
+    def test_a_backup_is_whole_whoever_charges_meanwhile_and_comes_back_frozen(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=3)
+        self.release("d.npy", "--ledger", "l.db")
+        told = self.run_json("ledger", "backup", "copy.db", "--ledger", "l.db")
+        self.assertEqual((told["backup"], told["key"]), ("copy.db", "copy.db.key"))
+        for name in ("copy.db", "copy.db.key"):
+            self.assertEqual((self.folder / name).stat().st_mode & 0o777, 0o600)
+        self.assertIn("is there already", self.run_program("ledger", "backup", "copy.db", "--ledger", "l.db", expect=USAGE).stderr)
+        for own in ("l.db", "l.db.key", "l.db.anchor"):
+            done = self.run_program("ledger", "backup", own, "--ledger", "l.db", "--force", expect=USAGE)
+            self.assertIn("would overwrite", done.stderr)
+        self.release("d.npy", "--ledger", "l.db")
+        for ending in ("", ".key"):
+            shutil.copy(self.path("copy.db" + ending), self.path("l.db" + ending))
+        shown = self.run_json("ledger", "show", "people", "--ledger", "l.db")
+        self.assertTrue(shown["frozen"])
+        self.assertEqual(len(shown["reservations"]), 1)
+        self.run_program("ledger", "backup", "copy.db", "--ledger", "l.db", "--force")
+        self.assertIn("rows match", self.run_program("ledger", "verify", "--ledger", "l.db").stdout)
+
+    def test_many_charges_while_backups_are_taken(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=100)
+        runs = [Running(self, "pca", "d.npy", "--range", "0:1", "--components", 1, "--epsilon", 0.1, "--delta", 1e-6, "--yes",
+                        "--ledger", "l.db", "--out", f"m{i}.npz", "--quiet") for i in range(6)]
+        for i in range(4):
+            self.run_program("ledger", "backup", f"copy{i}.db", "--ledger", "l.db")
+        self.assertEqual([run.finish()[0] for run in runs], [OK] * 6)
+        for i in range(4):
+            self.assertIn("rows match", self.run_program("ledger", "verify", "--ledger", f"copy{i}.db").stdout)
+
+    def test_an_export_holds_every_data_set_and_entry(self):
+        self.create("people", "--data", "d.npy", epsilon=3)
+        self.release()
+        told = self.run_json("ledger", "export")
+        self.assertEqual([d["name"] for d in told["datasets"]], ["people"])
+        self.assertEqual([e["id"] for e in told["datasets"][0]["reservations"]], [1])
+        self.run_program("ledger", "export", "--out", "all.json")
+        self.assertEqual(json.loads((self.folder / "all.json").read_text()), told)
+        self.assertIn("--force", self.run_program("ledger", "export", "--out", "all.json", expect=USAGE).stderr)
+        self.run_program("ledger", "export", "--out", "all.json", "--force")
+
+    def verified(self, *models, ledger="l.db", expect=OK):
+        done = self.run_program("ledger", "verify", *models, "--ledger", ledger, "--json", expect=expect)
+        return [one["words"] for one in json.loads(done.stdout)["models"]]
+
+    def test_a_model_names_its_entry_and_the_ledger_its_file(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
+        self.release("d.npy", "--ledger", "l.db", "--out", "a.npz")
+        entry = self.run_json("ledger", "show", "people", "--ledger", "l.db")["reservations"][0]
+        named = json.loads(bytes(np.load(self.path("a.npz"))["manifest.json"]))["ledger"]
+        self.assertEqual((named["entry"], named["mark"]), (entry["id"], entry["mark"]))
+        digest = hashlib.sha256((self.folder / "a.npz").read_bytes()).hexdigest()
+        self.assertEqual(entry["model_sha256"], digest)
+        self.assertIn(digest, self.run_program("ledger", "show", "people", "--ledger", "l.db").stdout)
+        self.assertEqual(self.verified("a.npz"), ["is the file that was written for entry 1 of 'people'"])
+        # Another file with the same manifest, and files that no entry was charged for.
+        with zipfile.ZipFile(self.path("a.npz")) as old, zipfile.ZipFile(self.path("b.npz"), "w") as new:
+            for name in old.namelist():
+                new.writestr(name, old.read(name))
+        self.release("d.npy", "--no-ledger", "--out", "c.npz")
+        self.release("d.npy", "--ledger", "l.db", "--insecure-seed", 1, "--out", "s.npz")
+        for name, words in (("b.npz", "is NOT the file that was written for entry 1"), ("c.npz", "names no entry"),
+                            ("s.npz", "names no entry")):
+            self.assertRegex(self.verified(name, expect=BAD_INPUT)[0], words)
+        # Another ledger, with and without an entry of that number.
+        self.create("others", "--ledger", "other.db", epsilon=9)
+        self.rows(5, "e.npy")
+        for _ in range(2):
+            self.release("e.npy", "--ledger", "other.db", "--dataset", "others")
+        self.assertIn("another ledger was charged", self.verified("a.npz", ledger="other.db", expect=BAD_INPUT)[0])
+        self.create("none", "--ledger", "empty.db")
+        self.assertRegex(self.verified("a.npz", ledger="empty.db", expect=BAD_INPUT)[0], "OLDER copy .* or another ledger")
+
+    def test_an_older_copy_is_recognised_by_a_later_model(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
+        self.release("d.npy", "--ledger", "l.db", "--out", "first.npz")
+        self.run_program("ledger", "backup", "copy.db", "--ledger", "l.db")
+        self.release("d.npy", "--ledger", "l.db", "--out", "a.npz")
+        # On a new machine: no anchor remembers what was there.
+        os.makedirs(self.path("new"))
+        for ending in ("", ".key"):
+            shutil.copy(self.path("copy.db" + ending), self.path("new/l.db" + ending))
+        older = "its entry 2 is not in this ledger: this is an OLDER copy of the one that was charged, and"
+        self.assertIn(older, self.verified("a.npz", ledger="new/l.db", expect=BAD_INPUT)[0])
+        self.assertEqual(self.verified("first.npz", ledger="new/l.db"), ["is the file that was written for entry 1 of 'people'"])
+        # It goes on, and has an entry of the same number in the end.
+        self.run_program("ledger", "accept-restore", "people", "--spent", 0, "--ledger", "new/l.db")
+        self.rows(6, "d.npy")
+        time.sleep(1.1)  # an entry is told from another one of its number by its second and its plan
+        for _ in range(3):
+            self.release("d.npy", "--ledger", "new/l.db", "--out", "later.npz")
+        self.assertIn(older, self.verified("a.npz", ledger="new/l.db", expect=BAD_INPUT)[0])
+        self.assertEqual(self.verified("later.npz", ledger="new/l.db"), ["is the file that was written for entry 4 of 'people'"])
+
+    def test_a_run_that_ends_before_its_file_is_recorded_harms_nothing(self):
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
+        np.save(self.folder / "some.npy", np.random.default_rng(1).uniform(0, 1, (100_000, 30)).astype("f4"))
+        run = Running(self, "pca", "some.npy", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--yes", "--method", "power",
+                      "--rounds", 60, "--dataset", "people", "--ledger", "l.db")
+        run.wait_for(r"asking: product 2 \(")
+        holder = sqlite3.connect(self.path("l.db"), isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        run.wait_for("writing model")
+        deadline = time.time() + 60
+        while not (self.folder / "model.npz").exists() and time.time() < deadline:
+            time.sleep(0.01)
+        run.signal(signal.SIGKILL)
+        run.finish()
+        holder.close()
+        self.assertEqual(self.verified("model.npz"),
+                         ["belongs to entry 1 of 'people', whose run ended before the ledger took note of the file"])
+
+    def test_it_says_why_more_remains_than_is_left(self):
+        self.create("people", "--data", "d.npy", epsilon=2)
+        self.assertNotIn("leaves", self.run_program("ledger", "show", "people").stdout)
+        self.release()
+        self.assertRegex(self.run_program("ledger", "show", "people").stdout,
+                         r"2 - 1 leaves 1\.6\d+ and not 1, because the noise of several releases is accounted for together")
+
+    def test_delta_auto_of_a_data_set(self):
+        told = self.run_json("ledger", "create", "a", "--epsilon", 1, "--delta", "auto", "--rows", 2000)
+        self.assertAlmostEqual(told["delta"], 2000**-1.1, delta=1e-12)
+        self.assertIn("--rows", self.run_program("ledger", "create", "b", "--epsilon", 1, "--delta", "auto", expect=USAGE).stderr)
 
     def test_a_damaged_ledger_is_refused_by_verify(self):
         self.release("d.npy", "--ledger", "l.db")

@@ -156,7 +156,7 @@ class Marker(AppTest):
         self.assertEqual(len(commands), 2, done.stderr)
         for command, answer, code in ((commands[0], "yes", OK), (commands[1], "no", BAD_INPUT)):
             words = shlex.split(command)
-            self.assertEqual(words[1:], [*map(str, fit), "--header", answer])
+            self.assertEqual([word for word in words[1:] if word != "--force"], [*map(str, fit), "--header", answer])
             self.run_program(*words[1:], expect=code)
 
     def test_embeddings_of_images_and_texts(self):

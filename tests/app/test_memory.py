@@ -17,7 +17,7 @@ class Memory(AppTest):
         if pid == 0:
             os.chdir(self.folder)
             os.environ.update(HOME=str(self.home), XDG_DATA_HOME=str(self.home))
-            os.execv(PROGRAM, [PROGRAM, *map(str, args), "--quiet", "--json"])
+            os.execv(PROGRAM, [PROGRAM, *map(str, args), "--quiet", "--json", "--force"])
         _, status, usage = os.wait4(pid, 0)
         self.assertEqual(status, 0)
         return usage.ru_maxrss * 1024
@@ -31,6 +31,21 @@ class Memory(AppTest):
         self.assertGreater(large, 320 * MEGABYTE, "the rows fit in memory there")
         self.assertLess(small, 160 * MEGABYTE)
         self.assertEqual((self.folder / "small.npz").read_bytes(), (self.folder / "large.npz").read_bytes())
+
+    def test_people_stay_within_it_too(self):
+        """A million and a half people, who do not fit; and one who has all rows."""
+        random = np.random.default_rng(2)
+        rows = random.integers(-99, 99, size=(3_000_000, 5)).astype("i4")
+        args = ["pca", "d.npy", "--range", "-99:99", "--components", 1, *BUDGET_FLAGS, "--insecure-seed", 1, "--no-ledger", "--person", 5, "--yes"]
+        for ids in (random.integers(0, 1_500_000, size=3_000_000), np.zeros(3_000_000)):
+            rows[:, 4] = ids
+            np.save(self.path("d.npy"), rows)
+            small = self.peak(*args, "--memory", "160M", "--out", "small.npz")
+            large = self.peak(*args, "--memory", "2G", "--out", "large.npz")
+            self.assertLess(small, 160 * MEGABYTE)
+            if ids.any():
+                self.assertGreater(large, 160 * MEGABYTE, "48 MB of rows twice, 48 MB of ids, tables")
+            self.assertEqual((self.folder / "small.npz").read_bytes(), (self.folder / "large.npz").read_bytes())
 
     def test_each_step_needs_little_for_many_columns(self):
         rows = np.random.default_rng(3).normal(size=(400, 50000)).astype(np.float32)

@@ -20,9 +20,9 @@ SCHEMA += '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\
 NUMBERS = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 # Made from noisy answers: post-processing of what was paid for.
 RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings", "coefficients",
-            "least_variation", "residual_variance", "r_squared", "widening", "second_moments", "verdicts", "mean_deviation"}
-# Verdicts are there or not by what was released.
-JUDGED = re.compile(r"(.*_(estimate|low|high|deviation)|angle|verdict.*|variance_share.*)")
+            "least_variation", "residual_variance", "r_squared", "widening", "second_moments", "verdicts", "mean_deviation", "left_out", "score_plot"}
+# Verdicts are there or not by what was released; a grid of scores has cells by the released number of rows.
+JUDGED = re.compile(r"(.*_(estimate|low|high|deviation)|angle|verdict.*|variance_share.*|score_.*)")
 BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf,0.5,2,x", "huge": "1,1e300,-1e300,2,x",
             "long": f"1,{'9' * 30000},0.5,2,x", "long text": f"1,{'t' * 30000},0.5,2,x", "empty": "", "blank": "   ",
             "no values": ",,,,", "short": "1,2", "wide": "1,2,3,4,x,6,7", "unlisted": "1,2,3,4,z",
@@ -30,7 +30,8 @@ BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf
 FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 2, "--method", "adaptive-power", "--rounds", 2),
         "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
         "sparse": ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2),
-        "spiked": ("pca", "--components", 1, "--method", "spiked"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
+        "spiked": ("pca", "--components", 1, "--method", "spiked"),
+        "scores": ("pca", "--components", 2, "--score-plot", 0.2, "--label", "kind", "--classes", "x|y", "--unlisted", "drop"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
         "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
         "fda": ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
         "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1), "regress": ("regress", "--target", "a")}
@@ -41,6 +42,7 @@ def masked(text):
     text = re.sub(r"^ +Coefficients for .*?(?=^(Note|Model))", "", text, flags=re.M | re.S)
     text = re.sub(r"^Note\. .*\n+", "", text, flags=re.M)
     text = re.sub(r"^Verdict\. .*?(?=^  (Noise alone|Ridge|Every other))", "", text, flags=re.M | re.S)
+    text = re.sub(r"^  Picture of the rows: .*\n", "", text, flags=re.M)
     text = re.sub(r'<div class="caution".*?</div>', "", text, flags=re.S)
     text = re.sub(r"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
     return re.sub(r"[ #]+", " ", text)
@@ -70,7 +72,7 @@ class Neighbours(AppTest):
         words = self.run_program(*args, expect=expect)
         told = {"stdout": masked(words.stdout), "stderr": words.stderr}
         shown = self.run_json("ledger", "show", "people", "--ledger", "books/ledger.db")
-        told["ledger"] = re.sub(r'"(time|created|at|id|when)": ("[^"]*"|\d+)', "", json.dumps(shown, sort_keys=True))
+        told["ledger"] = re.sub(r'"(time|created|at|id|when|mark)": ("[^"]*"|\d+)', "", json.dumps(shown, sort_keys=True))
         if expect != OK:
             return told
         model = np.load(self.path("model.npz"))
@@ -82,6 +84,10 @@ class Neighbours(AppTest):
         if any(event["mechanism"].startswith("pure") for event in manifest["events"]):
             for answer in manifest["noise"]:
                 answer.pop("deviation")
+        if adjacency == "add-remove-one":
+            for answer in manifest["noise"]:
+                if answer["label"] == "score counts":
+                    answer.pop("entries")
         told["manifest"] = {key: value for key, value in manifest.items() if key not in RELEASED}
         if manifest["options"].get("row_bound_kind") == "private":
             manifest["options"].pop("row_bound")
@@ -105,6 +111,12 @@ class Neighbours(AppTest):
                         rows[place] = BAD_ROWS[kind]
                         self.assertEqual(self.released(fit, rows, "--missing", "zero-row"), expected)
 
+    def test_a_last_row_that_never_ends_costs_itself_alone(self):
+        expected = self.released("gram", self.rows, "--missing", "zero-row")
+        for last in '1,"2,3,4,x', f'1,"2{"," * 70000}', '"':
+            with self.subTest(last[:20]):
+                self.assertEqual(self.released("gram", [*self.rows[:-1], last], "--missing", "zero-row"), expected)
+
     def test_the_bad_row_is_the_zero_row_and_the_others_are_what_they_were(self):
         """The arrays too: a bad row gives what a row of no values gives, wherever it stands and whatever it holds."""
         arrays = []
@@ -114,6 +126,23 @@ class Neighbours(AppTest):
             self.released("gram", rows, "--missing", "zero-row")
             arrays.append((self.folder / "model.npz").read_bytes())
         self.assertEqual(len(set(arrays)), 1)
+
+    def test_a_missing_cell_counts_as_a_public_value_and_its_row_stays(self):
+        for rule in ("value", "category"):
+            for fit in ("gram", "fda", "regress"):
+                expected = self.released(fit, self.rows, "--missing", rule)
+                for kind in BAD_ROWS if fit == "gram" else ("text", "empty"):
+                    with self.subTest(fit=fit, kind=kind, rule=rule):
+                        rows = list(self.rows)
+                        rows[9] = BAD_ROWS[kind]
+                        self.assertEqual(self.released(fit, rows, "--missing", rule), expected)
+        models = []
+        for row in (",1,,2,x", "tall,1,NA,2,x", "0,1,0,2,x"):  # 0 is the middle
+            rows = list(self.rows)
+            rows[7] = row
+            self.released("gram", rows, "--missing", "value")
+            models.append((self.folder / "model.npz").read_bytes())
+        self.assertEqual(len(set(models)), 1)
 
     def test_by_default_a_bad_row_is_an_error_for_the_operator_and_costs_nothing(self):
         told = []

@@ -121,7 +121,7 @@ class Pca(AppTest):
     def test_wrong_options_are_refused(self):
         for extra, word in [(["--epsilon", "0"], "psilon"), (["--epsilon", "nan"], "psilon"),
                             (["--epsilon", "-1"], "psilon"), (["--delta", "0"], "elta"), (["--delta", "1"], "elta"),
-                            (["--row-bound", "0"], "row bound"), (["--row-bound", "x"], "row-bound"),
+                            (["--row-bound", "0"], "--row-bound must lie between"), (["--row-bound", "x"], "row-bound"),
                             (["--adjacency", "x"], "adjacency"), (["--memory", "x"], "memory"),
                             (["--memory", "1M"], "memory"), (["--threads", "0"], "threads"),
                             (["--components", "0"], "components"), (["--method", "magic"], "method"),

@@ -81,6 +81,25 @@ class People(AppTest):
                 two, _ = self.fit(fit, "--person", "who", "--threads", 2, "--memory", "160M", out="n.npz")
                 self.assert_same_arrays(one, two)
 
+    def test_many_rows_have_the_noise_of_one(self):
+        """Twenty copies of each row, weighed 1/20: every answer has the noise that one row each gives. The first to the last digit;
+        later ones follow earlier answers (directions, means), which differ by 2^-32 or so."""
+        rows = self.random.uniform(-3, 3, size=(2000, 4)).round(3)
+        for each in (1, 20):
+            lines = [",".join(map(str, row)) + f",{'xy'[i % 2]},{i}" for i, row in enumerate(rows) for _ in range(each)]
+            self.write(f"d{each}.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        # With rows:20 what all rows weigh is private under replace-one too, where half a percent of the budget tells it.
+        for fit in FITS:
+            for adjacency, weight in (("replace-one", "equal"), ("add-remove-one", "equal"), ("add-remove-one", "rows:20")):
+                with self.subTest(fit=fit, adjacency=adjacency, weight=weight):
+                    options = ["--person", "who", "--adjacency", adjacency]
+                    _, one = self.fit(fit, *options, data="d1.csv")
+                    _, many = self.fit(fit, *options, "--person-weight", weight, data="d20.csv")
+                    self.assertEqual([(n["label"], n["entries"]) for n in many["noise"]], [(n["label"], n["entries"]) for n in one["noise"]])
+                    self.assertEqual(many["noise"][0], one["noise"][0])
+                    np.testing.assert_allclose([n["deviation"] for n in many["noise"]], [n["deviation"] for n in one["noise"]], rtol=1e-6)
+                    self.assertEqual(many.get("people"), one.get("people"))
+
     def test_people_count_alike_or_rows_do(self):
         # Half have 2 rows of 0, half 20 rows of 1, in a column of its own: means .5, .71 (rows:5) and .91.
         lines = [f"{v},0,{p}" for p in range(2000) for v in [p % 2] * (20 if p % 2 else 2)]
@@ -235,6 +254,68 @@ class People(AppTest):
             self.assertEqual(manifest["person"]["column"], "patient")
             self.assertEqual(manifest.get("people"), None if training else 200)
         self.run_program(*fit, "--person", "short.txt", expect=BAD_INPUT)
+
+    def test_pairs_count_alike_up_to_so_many(self):
+        x = self.random.normal(size=(1200, 6))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :5] + .3 * self.random.normal(size=(1200, 5)))
+        self.write("patient.txt", "".join(f"{i // 3}\n" for i in range(1200)))
+        self.write("holes.txt", "".join(f"{i // 3 if i % 6 else ''}\n" for i in range(1200)))
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 2, "--epsilon", 20, "--delta", 1e-5, "--insecure-seed", 1, "--no-ledger",
+               "--person", "patient.txt", "--out", "m.npz"]
+
+        def manifest(*options):
+            self.run_program(*fit, *options)
+            return json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))
+        for method in ("cross", "whitened"):
+            for adjacency in ("replace-one", "add-remove-one"):
+                for weight, total in (("rows:6", 200), ("rows:2", 400)):
+                    told = manifest("--method", method, "--adjacency", adjacency, "--person-weight", weight)
+                    self.assertEqual(told["person"]["weight"], weight)
+                    self.assertNotIn("people", told)
+                    self.assertAlmostEqual(told["noisy_people"], total, delta=30)
+        self.assertEqual(manifest("--method", "cross", "--max-rows-per-person", 1)["people"], 400)
+        training = ["--sample-rate", .1, "--steps", 5, "--clip", 1]
+        for method in ("batch", "pair"):
+            told = [(manifest("--method", method, *training, *options), np.load(self.path("m.npz"))["image_weights"].tobytes())
+                    for options in ([], ["--person-weight", "rows:9"], ["--max-rows-per-person", 1])]
+            self.assertEqual(len({weights for _, weights in told}), 3)
+            self.assertEqual([manifest["person"]["weight"] for manifest, _ in told], ["equal", "rows:9", "equal"])
+            self.assertEqual(told[0][0]["noise"], told[1][0]["noise"])
+        fit[fit.index("patient.txt")] = "holes.txt"
+        self.assertIn("the person's id is missing", self.run_program(*fit, expect=BAD_INPUT).stderr)
+        told = manifest("--missing-person", "own", "--method", "cross")
+        self.assertEqual(told["people"], 400 + 200)
+        self.assertIn("several people", " ".join(told["warnings"]))
+
+    def test_matrices_of_people(self):
+        x = self.random.normal(size=(3000, 4))
+        np.save(self.path("a.npy"), x.T @ x / 3000)
+        np.save(self.path("b.npy"), np.eye(4))
+        fit = ["gep", "--matrix-a", "a.npy", "--matrix-b", "b.npy", "--sensitivity-a", 1e-3, "--sensitivity-b", 1e-4, "--components", 1,
+               *BUDGET_FLAGS, "--insecure-seed", 1, "--dataset", "visits", "--out", "m.npz"]
+        self.run_program("ledger", "create", "visits", "--epsilon", 5, "--delta", 1e-6, "--person", "who")
+        self.assertIn("one row", self.run_program(*fit, "--rows", 3000, expect=BUDGET).stderr)
+        self.run_program(*fit, "--people", 150, "--person", "who", "--report", "r.html")
+        manifest = json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))
+        self.assertEqual(manifest["people"], 150)
+        self.assertNotIn("rows", manifest)
+        self.assertIn("stated as those of a person", manifest["person"]["estimand"])
+        self.assertIn("one person, with all their rows", (self.folder / "r.html").read_text())
+
+    def test_forecasts_of_people(self):
+        for task, args in (("pca", ["--columns", 10, "--components", 2]), ("regress", ["--columns", 4]), ("fda", ["--columns", 5]),
+                           ("clip", ["--x-columns", 3, "--y-columns", 3, "--steps", 5])):
+            with self.subTest(task=task):
+                plan = ["plan", task, *args, *BUDGET_FLAGS]
+                people = self.run_json(*plan, "--people", 4000, "--rows-per-person", 20)
+                rows = self.run_json(*plan, "--rows", 4000)
+                self.assertEqual((people["people"], people["rows_per_person"]), (4000, 20))
+                self.assertNotIn("people", rows)
+                self.assertEqual([m["noise"] for m in people["methods"]], [m["noise"] for m in rows["methods"]], "as much as for one row each")
+                self.assertEqual([m["error"] for m in people["methods"]], [m["error"] for m in rows["methods"]])
+                self.assertIn("of 20 times as many", " ".join(people["warnings"]))
+                self.assertIn("4,000 people with about 20 rows each", self.run_program(*plan, "--people", 4000, "--rows-per-person", 20).stdout)
 
     def test_one_person_with_all_rows(self):
         lines = ["1,1,1,1,x,same" for _ in range(30000)]

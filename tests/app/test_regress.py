@@ -225,13 +225,13 @@ class Regress(AppTest):
                              *["--columns", 4][: 0 if "--columns" in wrong else 2], *BUDGET_FLAGS, *wrong, expect=USAGE)
         self.assertEqual(self.charged(), [])
 
-    def test_commands_of_the_page_and_of_the_help_run(self):
+    def test_commands_of_the_help_run(self):  # test_readme runs those of the page
         for name in ("patients.csv", "patients.toml"):
             shutil.copy(SOURCE / "examples" / name, self.folder)
-        page = (SOURCE / "docs" / "regress.md").read_text()
+        self.run_program("covariance", "patients.csv", "--schema", "patients.toml", *BUDGET_FLAGS, "--out", "covariance.npz")
         told = self.run_program("regress", "--help").stdout
-        commands = [line.split()[1:] for line in (page + told).splitlines() if re.match(r" *eigenveil \w+ .*--", line)]
-        self.assertEqual(len(commands), 8)
+        commands = [line.split()[1:] for line in told.splitlines() if re.match(r" *eigenveil \w+ .*--", line)]
+        self.assertGreater(len(commands), 0)
         for command in commands:
             self.run_program(*command)
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import unittest
 
-from support import BAD_INPUT, PROGRAM, SOURCE, USAGE, AppTest
+from support import BAD_INPUT, BUDGET as BUDGET_REFUSED, INTERNAL, PROGRAM, SOURCE, USAGE, AppTest
 
 PATIENTS = [SOURCE / "examples" / "patients.csv", "--schema", SOURCE / "examples" / "patients.toml"]
 BUDGET = ["--epsilon", "2", "--delta", "1e-6", "--no-ledger", "--quiet"]
@@ -52,6 +52,77 @@ class Terminal(AppTest):
         self.assertIn("Qzmarkqz", done.stderr)
         self.assertNotIn("Qzmarkqz", done.stdout)
         self.assertEqual(json.loads(done.stdout)["kind"], "bad input")
+
+    def test_errors_for_machines_of_every_kind(self):
+        self.run_program("ledger", "create", "small", "--epsilon", 0.5, "--delta", "1e-6", "--ledger", "l.db")
+        fit = ["pca", *PATIENTS, "--components", 2, "--epsilon", 2, "--delta", "1e-6", "--json"]
+        for words, code, kind in ((["ledger", "show", "x", "--ledger", "none.db", "--json"], BAD_INPUT, "bad input"),
+                                  ([*fit, "--dataset", "small", "--ledger", "l.db"], BUDGET_REFUSED, "budget refused"),
+                                  ([*fit, "--engine", "cloud"], USAGE, "wrong usage")):
+            done = self.run_program(*words, expect=code)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["exit_code"], told["kind"]), (code, kind))
+        # A disk that is full: no file may have more than 512 bytes.
+        done = self.run_program("-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"", PROGRAM, *fit, "--no-ledger", "--yes",
+                                program="/bin/sh", expect=INTERNAL)
+        self.assertEqual(json.loads(done.stdout)["exit_code"], INTERNAL)
+
+    def test_colour_is_for_terminals_alone(self):
+        fit = ["pca", *PATIENTS, "--components", 2, *BUDGET, "--insecure-seed", 1, "--yes", "--force"]
+        paint = "\x1b["
+        code, shown = self.in_terminal(fit, TERM="xterm", NO_COLOR="")
+        self.assertEqual(code, 0, shown)
+        self.assertIn("\x1b[31mNOT PRIVATE:\x1b[0m", shown)
+        self.assertIn("\x1b[31meigenveil:\x1b[0m", self.in_terminal(["pac"], TERM="xterm", NO_COLOR="")[1])
+        for args, environment in ((fit, {"TERM": "xterm", "NO_COLOR": "1"}), (fit, {"TERM": "dumb"}),
+                                  ([*fit, "--json"], {"TERM": "xterm"}), (["pac"], {"TERM": "xterm", "NO_COLOR": "1"})):
+            with self.subTest(environment, args=args[-1]):
+                self.assertNotIn(paint, self.in_terminal(args, **environment)[1])
+        done = self.run_program(*fit)
+        self.assertNotIn(paint, done.stdout + done.stderr)
+
+    def test_numbers_out_of_range_are_answered_with_the_range(self):
+        fit = ["pca", *PATIENTS, "--components", 2, *BUDGET]
+        plain = lambda flag, value: [*fit[:fit.index("--epsilon")], *fit[fit.index("--epsilon") + 2:], "--epsilon", value] \
+            if flag == "--epsilon" else [*fit, flag, value]
+        for flag, value, words in (
+                ("--epsilon", 5000, "--epsilon must lie between 0.000001 and 1000, but is 5000"),
+                ("--epsilon", 0, "--epsilon must lie between 0.000001 and 1000, but is 0"),
+                ("--row-bound", -1, "--row-bound must lie between 1e-100 and 1e100, but is -1"),
+                ("--threads", 0, "--threads.* 0 .*1 (to|-) 1024"),
+                ("--expected-rows", 0, "--expected-rows: must be a number from 1, but is '0'")):
+            with self.subTest(flag, value=value):
+                self.assertRegex(self.run_program(*plain(flag, value), expect=USAGE).stderr, words)
+        at = fit.index("--delta") + 1
+        done = self.run_program(*fit[:at], 3, *fit[at + 1:], expect=USAGE)
+        self.assertIn("--delta must lie between 1e-300 and 0.5, but is 3", done.stderr)
+        done = self.run_program("ledger", "create", "x", "--epsilon", 5000, "--delta", "1e-6", expect=USAGE)
+        self.assertIn("--epsilon must lie between 0.000001 and 1000", done.stderr)
+        at = fit.index("--components") + 1
+        done = self.run_program(*fit[:at], 0, *fit[at + 1:], expect=USAGE)
+        self.assertIn("--components: must be a number from 1, but is '0'", done.stderr)
+        self.assertEqual(self.charged(), [])
+
+    def test_a_guarantee_is_said_in_digits_that_people_read(self):
+        done = self.run_program("pca", *PATIENTS, "--components", 2, *BUDGET, "--report", "r.html")
+        self.assertIn("(2, 0.000001)-differentially private", done.stdout)
+        self.assertIn("except with probability 0.000001 (1 in 1,000,000)", done.stdout)
+        self.assertNotIn("1e-06", done.stdout + self.text("r.html"))
+
+    def test_every_command_has_an_example(self):
+        page = self.run_program("completions", "man").stdout
+        for section in page.split("\n.SH ")[1:]:
+            name = section.splitlines()[0]
+            if name.startswith("eigenveil ") and not name.startswith("eigenveil plan"):
+                self.assertIn("Example", section, name)
+
+    def test_help_wraps_its_prose_and_its_commands(self):
+        for command in ("pca", "site serve", "coordinate pca", "ledger create", "clip train"):
+            text = self.run_program("help", *command.split()).stdout
+            wide = [line for line in text.splitlines() if len(line) > 100]
+            self.assertEqual(wide, [], command)
+        example = self.run_program("help", "coordinate", "pca").stdout.split("Example:\n")[1]
+        self.assertTrue(all(line.endswith("\\") for line in example.strip().splitlines()[:-1]), example)
 
     def test_bash_completes_commands_and_options(self):
         with open(self.path("completions"), "w") as file:

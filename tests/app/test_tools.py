@@ -63,8 +63,8 @@ class Account(AppTest):
         commands = (["account", "--event", "gaussian:mu=1"], ["ledger", "create", "x"], ["plan", "pca"],
                     ["pca", "d.npy", "--row-bound", 1, "--components", 1], ["covariance", "d.npy", "--row-bound", 1])
         for command in commands:
-            for epsilon, delta, words in ((5000, 1e-6, "1e-6 and 1000"), (1e-7, 1e-6, "1e-6 and 1000"),
-                                          ("inf", 1e-6, "1e-6 and 1000"), ("nan", 1e-6, "1e-6 and 1000"),
+            for epsilon, delta, words in ((5000, 1e-6, "0.000001 and 1000"), (1e-7, 1e-6, "0.000001 and 1000"),
+                                          ("inf", 1e-6, "0.000001 and 1000"), ("nan", 1e-6, "0.000001 and 1000"),
                                           (1, 0.99, "1e-300 and 0.5"), (1, 1e-310, "1e-300 and 0.5"),
                                           (1, "nan", "1e-300 and 0.5"), (1, 0, "1e-300 and 0.5")):
                 budget = ["--epsilon", epsilon, "--delta", delta]
@@ -261,7 +261,7 @@ class HostileModels(AppTest):
                 with self.subTest(key=key, value=value):
                     self.spoil(lambda m: m.update({key: value}))
                     done = subprocess.run([PROGRAM, "transform", self.path("bad.npz"), self.path("d.npy"), "--out",
-                                           self.path("s.npy"), "--quiet"], capture_output=True, text=True)
+                                           self.path("s.npy"), "--quiet", "--force"], capture_output=True, text=True)
                     self.assertIn(done.returncode, (OK, USAGE, BAD_INPUT), done.stderr)
 
     def test_a_model_that_is_not_private_is_not_called_so(self):

@@ -42,19 +42,47 @@ TEST(AtomicFile, ReplacesAnOlderFileAndLeavesNoTemporary) {
   EXPECT_THAT(folder.names(), ElementsAre("t"));
 }
 
-TEST(AtomicFile, IsWrittenThroughALinkInsteadOfReplacingIt) {
-  const TempDir folder;
-  folder.write_file("target", "old");
-  ASSERT_EQ(symlink("target", folder.file("link").c_str()), 0);
-  ASSERT_TRUE(write_file(folder.file("link"), "new").ok());
-  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
-  EXPECT_EQ(read_file(folder.file("target")), "new");
-}
-
 void expect_usage(const Status& status, const std::string& words) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kUsage);
   EXPECT_THAT(status.error().message, HasSubstr(words));
+}
+
+TEST(AtomicFile, IsNeitherWrittenThroughALinkNorInItsPlace) {
+  const TempDir folder;
+  folder.write_file("target", "old");
+  ASSERT_EQ(symlink("target", folder.file("link").c_str()), 0);
+  ASSERT_EQ(symlink("nowhere", folder.file("loose").c_str()), 0);
+  for (const char* name : {"link", "loose"}) expect_usage(write_file(folder.file(name), "new"), "is a link");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")) && std::filesystem::is_symlink(folder.file("loose")));
+  EXPECT_EQ(read_file(folder.file("target")), "old");
+  EXPECT_FALSE(std::filesystem::exists(folder.file("nowhere")));
+}
+
+// A link that takes the name while the file is being written: the name is its own again, and its target stays.
+TEST(AtomicFile, TakesTheNameOfALinkThatCameLaterAndLeavesItsTarget) {
+  const TempDir folder;
+  folder.write_file("target", "old");
+  auto file = AtomicFile::create(folder.file("t"));
+  ASSERT_TRUE(file.ok() && file->append("new").ok());
+  ASSERT_EQ(symlink("target", folder.file("t").c_str()), 0);
+  ASSERT_TRUE(file->commit().ok());
+  EXPECT_FALSE(std::filesystem::is_symlink(folder.file("t")));
+  EXPECT_EQ(read_file(folder.file("t")), "new");
+  EXPECT_EQ(read_file(folder.file("target")), "old");
+}
+
+// Whoever writes, and whatever: a page, a model or scores in its place would be the end of what it knows.
+TEST(AtomicFile, IsNeverWrittenOverALedger) {
+  const TempDir folder;
+  for (const std::string name : {"l.db", "l.db.key", "l.db.anchor", "other.key"}) folder.write_file(name, "kept");
+  for (const std::string name : {"l.db", "l.db.key", "l.db.anchor", "l.db.lock", "l.db-journal"}) {
+    expect_usage(write_file(folder.file(name), "new"), "belongs to a ledger");
+    expect_usage(check_writable(folder.file(name)), "belongs to a ledger");
+  }
+  EXPECT_EQ(read_file(folder.file("l.db")), "kept");
+  EXPECT_TRUE(write_file(folder.file("other.key"), "new").ok()) << "a key of something else";
+  EXPECT_TRUE(write_file(folder.file("l.db.npz"), "new").ok());
 }
 
 TEST(AtomicFile, IsRefusedWhereNoFileCanBe) {

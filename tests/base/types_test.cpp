@@ -19,7 +19,7 @@ TEST(Types, EpsilonBeyondWhatIsProvedCannotBeHeld) {
     const auto refused = Epsilon::of(bad);
     ASSERT_FALSE(refused.ok()) << bad;
     EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
-    EXPECT_THAT(refused.error().message, HasSubstr("between 1e-6 and 1000"));
+    EXPECT_THAT(refused.error().message, HasSubstr("`epsilon` must lie between 0.000001 and 1000"));
   }
   for (const double good : {1e-6, 1.0, 1000.0}) EXPECT_EQ(Epsilon::of(good)->value(), good);
 }

@@ -9,8 +9,10 @@
 namespace eigenveil::test {
 namespace {
 
+using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pointwise;
 
 Schema mixed() {
   return {{{"t", NumericColumn{-10, 30}},
@@ -42,8 +44,72 @@ TEST(ColumnMapping, FeaturesAreNamedAfterColumnsAndValues) {
 
 TEST(ColumnMapping, RangeCenteringTakesBoundsToPlusAndMinusOne) {
   const ColumnMap map = map_of(mixed(), Centering::kRange);
-  EXPECT_THAT(mapped(map, {-10, 4, 1, 0}), ElementsAre(-1, 1, -1, 1, -1, 0));
-  EXPECT_THAT(mapped(map, {10, 3, 0, 1}), ElementsAre(0, 0, 1, -1, -1, 1));
+  // Three values are the corners of a triangle in the unit circle: (e_j - 1/3) sqrt(3/2).
+  const double on = std::sqrt(2.0 / 3), off = -std::sqrt(1.0 / 6);
+  EXPECT_THAT(mapped(map, {-10, 4, 1, 0}),
+              Pointwise(DoubleNear(1e-15), std::vector<double>{-1.0, 1.0, off, on, off, 0.0}));
+  EXPECT_THAT(mapped(map, {10, 3, 0, 1}),
+              Pointwise(DoubleNear(1e-15), std::vector<double>{0.0, 0.0, on, off, off, 1.0}));
+}
+
+TEST(ColumnMapping, CategoriesAreTogetherAsLongAsOneNumberHoweverManyTheyAre) {
+  for (const std::size_t m : {2U, 3U, 10U, 1000U}) {
+    CategoricalColumn column;
+    for (std::size_t v = 0; v < m; ++v) column.values.push_back(std::to_string(v));
+    for (const double weight : {1.0, 0.25, 3.0}) {
+      column.weight = weight;
+      for (const Centering centering : {Centering::kNone, Centering::kRange}) {
+        const ColumnMap map = map_of({{{"c", column}}}, centering);
+        const auto one = mapped(map, {0}), other = mapped(map, {static_cast<double>(m - 1)});
+        double length = 0, apart = 0;
+        for (std::size_t j = 0; j < m; ++j) {
+          length += one[j] * one[j];
+          apart += std::pow(one[j] - other[j], 2);
+        }
+        EXPECT_NEAR(length, weight * weight, 1e-9 * weight * weight);
+        EXPECT_NEAR(map.largest_norm(), weight, 1e-9 * weight);
+        const auto n = static_cast<double>(m);
+        const double expected = centering == Centering::kNone ? 2.0 : 2 * n / (n - 1);
+        EXPECT_NEAR(apart, expected * weight * weight, 1e-9 * weight * weight);
+      }
+    }
+  }
+}
+
+TEST(ColumnMapping, AMissingCellCountsAsWhatTheSchemaSays) {
+  Schema schema = mixed();
+  std::get<NumericColumn>(schema.columns[1].kind).missing = 4;
+  EXPECT_THAT(mapped(map_of(with_missing(schema, MissingRule::kNone), Centering::kRange), {0, kNaN, 0, 0})[1],
+              testing::IsNan());
+  const ColumnMap value = map_of(with_missing(schema, MissingRule::kValue), Centering::kRange);
+  EXPECT_EQ(mapped(value, {kNaN, kNaN, kNaN, kNaN}), (std::vector<double>{0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(mapped(value, {kInf, 2, 0, -1}), mapped(map_of(mixed(), Centering::kRange), {kInf, 2, 0, -1}));
+
+  const Schema stated = with_missing(schema, MissingRule::kCategory);
+  EXPECT_THAT(std::get<CategoricalColumn>(stated.columns[2].kind).values, ElementsAre("x", "y", "z", "missing"));
+  const ColumnMap category = map_of(stated, Centering::kRange);
+  EXPECT_THAT(category.feature_names(), ElementsAre("t", "u", "c=x", "c=y", "c=z", "c=missing", "v"));
+  EXPECT_EQ(mapped(category, {10, 3, kNaN, 0}), mapped(category, {10, 3, 3, 0}));
+  // Twice is as good as once, and a value of that name is the one that is meant.
+  EXPECT_EQ(with_missing(stated, MissingRule::kCategory).categories()[0].values.size(), 4U);
+  EXPECT_EQ(mapped(ColumnMap::from_parts(category.specs(), category.offset(), category.scale()), {10, 3, kNaN, 0}),
+            mapped(category, {10, 3, 3, 0}));
+
+  // Without a range zero takes the place of what is no number; an infinity is none.
+  const ColumnMap free = ColumnMap::identity({"a", "b", "c"});
+  const ColumnMap filled =
+      ColumnMap::from_parts(with_missing({free.specs()}, MissingRule::kValue).columns, free.offset(), free.scale());
+  EXPECT_EQ(mapped(filled, {kNaN, kInf, 7}), (std::vector<double>{0, 0, 7}));
+}
+
+TEST(ColumnMapping, ARowWithoutAResponseHasNoPlace) {
+  const Schema schema = with_missing({{{"x", NumericColumn{0, 2}}, {"y", NumericColumn{0, 2}}}}, MissingRule::kValue);
+  const ColumnMap map = map_of(schema, Centering::kRange).with_response(1, 1);
+  std::vector<double> features(3);
+  const double raw[2] = {kNaN, kNaN};
+  map.apply(raw, features.data());
+  EXPECT_EQ(features[0], 0);
+  EXPECT_THAT(features[1], testing::IsNan());
 }
 
 TEST(ColumnMapping, NoCenteringKeepsZeroAndScalesByTheLargestMagnitude) {
@@ -54,7 +120,8 @@ TEST(ColumnMapping, NoCenteringKeepsZeroAndScalesByTheLargestMagnitude) {
 
 TEST(ColumnMapping, ValuesOutsideAreClampedAndMissingOnesStayMissing) {
   const ColumnMap map = map_of(mixed(), Centering::kRange);
-  EXPECT_THAT(mapped(map, {-1e300, kInf, 0, -kInf}), ElementsAre(-1, 1, 1, -1, -1, -1));
+  const auto clamped = mapped(map, {-1e300, kInf, 0, -kInf});
+  EXPECT_EQ(clamped, mapped(map, {-10, 4, 0, -1}));
   EXPECT_THAT(mapped(map, {kNaN, 3, kNaN, 0}), SameValues(std::vector<double>{kNaN, 0, kNaN, kNaN, kNaN, 0}));
 }
 
@@ -75,9 +142,9 @@ TEST(ColumnMapping, PartsRebuildTheSameMap) {
   }
 }
 
-TEST(ColumnMapping, TheLargestNormCountsACategoryOnceWithoutCentering) {
+TEST(ColumnMapping, TheLargestNormCountsACategoricalColumnOnce) {
   EXPECT_NEAR(map_of(mixed(), Centering::kNone).largest_norm(), 2, 1e-13);  // three bounds and one category
-  EXPECT_NEAR(map_of(mixed(), Centering::kRange).largest_norm(), std::sqrt(6.0), 1e-13);
+  EXPECT_NEAR(map_of(mixed(), Centering::kRange).largest_norm(), 2, 1e-13);
   EXPECT_NEAR(map_of({{{"a", NumericColumn{-5, 2}}}}, Centering::kNone).largest_norm(), 1, 1e-14);
 }
 

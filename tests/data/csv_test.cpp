@@ -52,8 +52,8 @@ TEST_F(Csv, AHeaderCanBeStatedOrDenied) {
 
 TEST_F(Csv, TheFirstRowDoesNotDecideHowManyFieldsThereAre) {
   const SourceOptions bare{.header = HeaderRule::kNo};
-  expect_refusal(csv("1,2,3\n"), {"one row alone", "`fields`"}, bare, ErrorCode::kUsage);
-  expect_refusal(csv(""), {"neither a header nor rows", "`fields`"}, bare, ErrorCode::kUsage);
+  expect_refusal(csv("1,2,3\n"), {"one row alone", "`fields`"}, bare);
+  expect_refusal(csv(""), {"neither a header nor rows", "`fields`"}, bare);
   SourceOptions forgiving = bare;
   forgiving.bad_rows = BadRows::kMissing;
   expect_refusal(csv("1,2,3\n4,5,6\n"), {"`fields`"}, forgiving, ErrorCode::kUsage);
@@ -85,6 +85,22 @@ TEST_F(Csv, WhatCannotBeReadIsMissingAndTheOtherRowsStay) {
         }
       }
   }
+}
+
+// A record that never ends costs itself: what follows it, if anything does, is read as ever.
+TEST_F(Csv, AQuoteThatIsNeverClosedAndALineWithoutEndAreRowsThatCannotBeRead) {
+  SourceOptions options = named({});
+  options.bad_rows = BadRows::kMissing;
+  for (const std::string end : {"", "\n", "\r\n", "x\n1,2\n"}) {
+    const Table table = must_read(csv("a,b\n1,2\n3,\"4" + end), options);
+    EXPECT_THAT(table.values, SameValues(std::vector<double>{1, 2, kNaN, kNaN})) << end;
+  }
+  const std::string digits(std::size_t{70} << 20, '4');
+  for (const std::string& bad : {"3," + digits, "3,\"" + digits, "3,\"4\"" + digits, digits + ",\"" + digits}) {
+    const Table table = must_read(csv("a,b\n1,2\n" + bad + "\n5,6\n"), options);
+    EXPECT_THAT(table.values, SameValues(std::vector<double>{1, 2, kNaN, kNaN, 5, 6})) << bad.substr(0, 8);
+  }
+  expect_refusal(csv("a,b\n1,2\n3,\"4\n"), {"a quote is opened but never closed"});
 }
 
 TEST_F(Csv, EveryLineIsARow) {

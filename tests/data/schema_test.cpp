@@ -51,6 +51,37 @@ other = "unknown"
   EXPECT_EQ(categories[0].other, 2U);
 }
 
+TEST_F(SchemaFile, WhatAMissingCellCountsAsAndHowLongCategoriesAreMayBeStated) {
+  const Result<Schema> schema = read_schema(write(R"(
+[[column]]
+name = "age"
+kind = "numeric"
+lower = 0
+upper = 120
+missing = 40
+[[column]]
+name = "sex"
+kind = "categorical"
+values = ["F", "M"]
+missing = "M"
+weight = 2.5
+)"));
+  ASSERT_TRUE(schema.ok()) << schema.error().message;
+  EXPECT_EQ(std::get<NumericColumn>(schema->columns[0].kind).missing, 40);
+  EXPECT_EQ(std::get<CategoricalColumn>(schema->columns[1].kind).missing, 1U);
+  EXPECT_EQ(std::get<CategoricalColumn>(schema->columns[1].kind).weight, 2.5);
+  const std::string number = "[[column]]\nname = 'a'\nkind = 'numeric'\nlower = 0\nupper = 1\n";
+  expect_refused(number + "missing = 2\n", {"missing must lie between lower and upper"});
+  expect_refused(number + "missing = nan\n", {"missing must lie between lower and upper"});
+  expect_refused(number + "missing = 'x'\n", {"line 6", "missing must be a number"});
+  expect_refused(number + "weight = 2\n", {"unknown key 'weight'"});
+  const std::string list = "[[column]]\nname = 'a'\nkind = 'categorical'\nvalues = ['x', 'y']\n";
+  expect_refused(list + "missing = 'z'\n", {"line 5", "missing must be one of the values"});
+  for (const char* weight : {"0", "-1", "nan", "inf", "1e7"})
+    expect_refused(list + "weight = " + weight + "\n", {"weight must lie between"});
+  expect_refused(list + "weight = 'x'\n", {"weight must be a number"});
+}
+
 TEST_F(SchemaFile, MissingBoundsSayWhatToFillIn) {
   constexpr const char* kAdvice = "fill in lower and upper: public bounds that you know without looking at the data";
   expect_refused("\n[[column]]\nname = 'a'\nkind = 'numeric'\n", {"line 2", "column 'a'", kAdvice});

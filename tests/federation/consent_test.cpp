@@ -55,7 +55,7 @@ TEST_F(Consent, NamesEverythingThatIsDecided) {
         "1/2 of the noise variance (k = 2)",
         "c = 1, by this site's file",
         "at most 1 are lost (l)",
-        "at delta 1e-06 under this condition (replace-one; it protects one 'row'",
+        "at delta 0.000001 under this condition (replace-one; it protects one 'row'",
         "no more than 1 of the sites",
         "if all other sites and the coordinator join against this one",
         "of data set 'rows': epsilon 0.5 of 3 is spent before, 1.2 after"})

@@ -302,6 +302,50 @@ TEST_F(ProposalCheck, MostEpsilonAloneRefusesBeforeARowIsRead) {
   EXPECT_FALSE(std::filesystem::exists(own_.data));
 }
 
+// Whose rows they are and what becomes of those without an id is the site's to say; what they count is the study's.
+TEST_F(ProposalCheck, PeopleAreProtectedByTheSitesOwnColumn) {
+  Proposal p = proposal();
+  p.mutable_people()->set_least_rows(1);
+  EXPECT_THAT(checked(p), HasSubstr("goes with protecting people"));
+  p.set_unit("person");
+  EXPECT_THAT(checked(p), HasSubstr("add person ="));
+  SiteConfig own = own_;
+  own.person = "patient";
+  EXPECT_EQ(checked(p, own), "ok");
+  p.mutable_people()->set_least_rows(20);
+  p.mutable_people()->set_most_rows(50);
+  const auto accepted = check_proposal(p, own, kNow);
+  ASSERT_EQ(message(accepted), "ok");
+  EXPECT_EQ(accepted->plan.person, "patient");
+  ASSERT_TRUE(accepted->rows.person);
+  EXPECT_EQ(accepted->rows.person->column, "patient");
+  EXPECT_EQ(accepted->rows.person->least_rows, 20U);
+  EXPECT_EQ(accepted->rows.person->most_rows, std::size_t{50});
+  EXPECT_FALSE(accepted->rows.person->missing_is_own);
+  for (const std::uint32_t least : {0U, 0xffffffffU}) {
+    Proposal other = p;
+    other.mutable_people()->set_least_rows(least);
+    EXPECT_THAT(checked(other, own), HasSubstr("malformed")) << least;
+  }
+  p.mutable_people()->set_missing_is_own(true);
+  EXPECT_THAT(checked(p, own), HasSubstr("`missing_person` error"));
+  own.missing_person_is_own = true;
+  EXPECT_EQ(checked(p, own), "ok");
+  p.clear_people();
+  EXPECT_THAT(checked(p, own), HasSubstr("goes with protecting people"));
+}
+
+TEST_F(ProposalCheck, NoDeltaIsAcceptedThatCannotBePromisedToPeople) {
+  Proposal p = proposal();
+  p.set_unit("person");
+  p.mutable_people()->set_least_rows(1);
+  EXPECT_THAT(checked(p), HasSubstr("add person ="));
+  own_.person = "patient";
+  EXPECT_EQ(checked(p), "ok");
+  p.set_delta(1e-19);
+  EXPECT_THAT(checked(p), HasSubstr("no delta below 1e-18"));
+}
+
 TEST_F(ProposalCheck, APersonAtSeveralSitesCostsMore) {
   Proposal p = proposal();
   p.set_sites_per_person(2);

@@ -334,18 +334,29 @@ TEST_F(Study, AStudyThatWasNeverAskedIsGivenBackAndAnAnsweredOneIsNot) {
 // Where a bad row makes the site refuse, taking part says that there is none: a coordinator that spoils the study then
 // does not get the charge back.
 TEST_F(Study, WhereARowCanRefuseTakingPartIsNotFreeEither) {
-  for (const bool by_class : {false, true}) {
+  const auto by_value = [](StudyLab& strict) {
+    strict.configs[0].missing = MissingPolicy::kError;
+    strict.proposal.mutable_rows()->set_zero_missing(false);
+  };
+  const auto by_class = [](StudyLab& strict) {
+    strict.configs[0].drop_unlisted = false;
+    strict.proposal.mutable_rows()->mutable_class_column()->set_drop_unlisted(false);
+  };
+  const auto by_id = [](StudyLab& strict) {  // a row that is nobody's
+    strict.configs[0].person = "label";
+    strict.configs[0].dataset = "people";
+    strict.proposal.set_unit("person");
+    strict.proposal.mutable_people()->set_least_rows(1);
+    strict.proposal.mutable_rows()->clear_class_column();
+    test::need(Ledger::open(strict.configs[0].ledger)->create({.name = "people", .limit = {}, .person = "label"}));
+  };
+  for (const std::function<void(StudyLab&)>& refuse : {std::function<void(StudyLab&)>(by_value), {by_class}, {by_id}}) {
     StudyLab strict(1);
     strict.forgive();
     strict.plan("gram", Kind::GRAM);
-    if (by_class) {
-      strict.configs[0].drop_unlisted = false;
-      strict.proposal.mutable_rows()->mutable_class_column()->set_drop_unlisted(false);
-    } else {
-      strict.configs[0].missing = MissingPolicy::kError;
-      strict.proposal.mutable_rows()->set_zero_missing(false);
-    }
-    ASSERT_TRUE(strict.open(0).ok());
+    refuse(strict);
+    const auto opened = strict.open(0);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
     EXPECT_FALSE(strict.studies[0]->meet("no roster").ok());
     EXPECT_TRUE(is_final(strict.work(0)->state));
     EXPECT_FALSE(strict.work(0)->refunded);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "eigenveil/data/npz.hpp"
 #include "eigenveil/release/model.hpp"
@@ -27,7 +28,7 @@ class SameAsTheProgram : public ::testing::Test {
   Model of_program(const std::string& command) const {
     const std::string out = folder_.file("program.npz");
     const std::string line = std::string(EIGENVEIL_PROGRAM) + " " + command + " --epsilon 2 --delta 1e-6 --no-ledger " +
-                             "--insecure-seed 7 --quiet --json --out " + out + " > /dev/null";
+                             "--insecure-seed 7 --quiet --json --force --out " + out + " > /dev/null";
     EXPECT_EQ(std::system(line.c_str()), 0) << line;
     return *read_model(out);
   }
@@ -135,6 +136,34 @@ TEST_F(SameAsTheProgram, Gep) {
   expect_same(gep(A, B, {.components = 2, .sensitivity_a = 1e-3, .sensitivity_b = 1e-4, .rows = X.rows()}, kSeeded),
               "gep --matrix-a " + file("a.npz", A) + " --matrix-b " + file("b.npz", B) +
                   " --components 2 --sensitivity-a 1e-3 --sensitivity-b 1e-4 --rows " + std::to_string(X.rows()));
+}
+
+TEST_F(SameAsTheProgram, People) {
+  Matrix X = rows_.leftCols(6);
+  for (Eigen::Index i = 0; i < X.rows(); ++i) X(i, 5) = static_cast<double>(i % 500);
+  const std::string begin = "pca " + file("p.npz", X) + " --components 2 --row-bound 2 --person 6 ";
+  const Pca::Options options{.components = 2, .row_bound = 2, .person = PersonOptions{"6"}};
+  expect_same(pca(X, options, kSeeded), begin);
+  Pca::Options weighed = options;
+  weighed.person = PersonOptions{.column = "6", .least_rows = 20, .most_rows = 4, .missing_is_own = true};
+  expect_same(pca(X, weighed, kSeeded), begin + "--person-weight rows:20 --max-rows-per-person 4 --missing-person own");
+
+  const Matrix A = X.leftCols(5).transpose() * X.leftCols(5) / 3000.0, B = Matrix::Identity(5, 5) + 0.1 * A;
+  expect_same(
+      gep(A, B, {.components = 2, .sensitivity_a = 1e-3, .sensitivity_b = 1e-4, .rows = 500, .person = "id"}, kSeeded),
+      "gep --matrix-a " + file("a.npz", A) + " --matrix-b " + file("b.npz", B) +
+          " --components 2 --sensitivity-a 1e-3 --sensitivity-b 1e-4 --people 500 --person id");
+
+  const Matrix first = X.leftCols(3), second = X.middleCols(2, 3);
+  const std::string ids = folder_.file("ids.txt");
+  std::ofstream(ids) << [&] {
+    std::string lines;
+    for (Eigen::Index i = 0; i < X.rows(); ++i) lines += std::to_string(i % 500) + "\n";
+    return lines;
+  }();
+  expect_same(clip(first, second, {.dim = 2, .person = PersonOptions{.column = ids, .least_rows = 20}}, kSeeded),
+              "clip fit --x " + file("x.npz", first) + " --y " + file("y.npz", second) + " --dim 2 --person " + ids +
+                  " --person-weight rows:20");
 }
 
 TEST_F(SameAsTheProgram, Clip) {

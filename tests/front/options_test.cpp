@@ -39,8 +39,8 @@ TEST_F(FrontOptions, OfRowsAreNamed) {
     expect_refused(pca(X, options, spending()), option);
   };
   refused({.components = 1}, "give `ranges`");
-  refused({.components = 1, .row_bound = -1}, "row bound");
-  refused({.components = 1, .row_bound = kNan}, "row bound");
+  refused({.components = 1, .row_bound = -1}, "`row_bound`");
+  refused({.components = 1, .row_bound = kNan}, "`row_bound`");
   refused({.components = 1, .ranges = {{1, 0}}}, "`ranges` 1:0");
   refused({.components = 1, .ranges = {{0, kNan}}}, "`ranges` 0:nan");
   refused({.components = 1, .ranges = {{0, 1, "age"}}}, "`ranges` age=0:1");
@@ -92,9 +92,9 @@ TEST_F(FrontOptions, OfSpendingAreNamedBeforeARowIsRead) {
     expect_refused(pca(rows, {.components = 1, .row_bound = 1}, spending), option);
     EXPECT_TRUE(rows.given()->take({}).ok()) << "the rows were touched";
   };
-  refused({.epsilon = 0, .delta = 1e-6, .ledger = Ledger::none()}, "Epsilon");
-  refused({.epsilon = kNan, .delta = 1e-6, .ledger = Ledger::none()}, "Epsilon");
-  refused({.epsilon = 1, .delta = 1, .ledger = Ledger::none()}, "Delta");
+  refused({.epsilon = 0, .delta = 1e-6, .ledger = Ledger::none()}, "`epsilon`");
+  refused({.epsilon = kNan, .delta = 1e-6, .ledger = Ledger::none()}, "`epsilon`");
+  refused({.epsilon = 1, .delta = 1, .ledger = Ledger::none()}, "`delta`");
   refused({.epsilon = 1, .delta = 1e-6, .ledger = Ledger::at("", "patients")}, "ledger");
 }
 

@@ -48,6 +48,58 @@ class PipeSource final : public RowSource {
   std::size_t done_ = 0;
 };
 
+// Column 6 says whose a row is.
+Matrix with_ids(const Matrix& X, Eigen::Index each) {
+  Matrix all(X.rows(), 6);
+  all.leftCols(5) = X.leftCols(5);
+  for (Eigen::Index i = 0; i < X.rows(); ++i) all(i, 5) = static_cast<double>(i / each);
+  return all;
+}
+
+TEST(Rows, OfPeopleAreProtectedTogether) {
+  const Matrix X = test::front_rows().leftCols(5);
+  const Pca::Options plain{.components = 2, .row_bound = 2};
+  const auto of_people = [&](const PersonOptions& person) {
+    Pca::Options options = plain;
+    options.person = person;
+    return options;
+  };
+  const auto without = pca(X, plain, kSeeded);
+  const auto own = pca(with_ids(X, 1), of_people({"6"}), kSeeded);
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  EXPECT_EQ(own->components, without->components) << "with one row each it is the same release";
+  EXPECT_EQ(own->rows, 3000);
+
+  const auto three = pca(with_ids(X, 3), of_people({"6"}), kSeeded);
+  ASSERT_TRUE(three.ok()) << three.error().message;
+  EXPECT_EQ(three->rows, 1000);
+  EXPECT_THAT(three->manifest, HasSubstr("Every person counts alike"));
+  const auto weighed = pca(with_ids(X, 3), of_people({.column = "6", .least_rows = 6}), kSeeded);
+  ASSERT_TRUE(weighed.ok()) << weighed.error().message;
+  EXPECT_NEAR(*weighed->rows, 500, 300) << "3000 rows of 1/6 each, told with noise";
+  const auto kept = pca(with_ids(X, 3), of_people({.column = "6", .most_rows = 1}), kSeeded);
+  EXPECT_EQ(kept->rows, 1000);
+  EXPECT_NE(kept->components, three->components);
+
+  Matrix missing = with_ids(X, 3);
+  missing(7, 5) = std::nan("");
+  const auto refused = pca(missing, of_people({"6"}), kSeeded);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, AllOf(HasSubstr("row 8"), HasSubstr("the person's id is missing")));
+  EXPECT_TRUE(pca(missing, of_people({.column = "6", .missing_is_own = true}), kSeeded).ok());
+  EXPECT_FALSE(pca(X, of_people({"6"}), kSeeded).ok()) << "there is no such column";
+  Pca::Options feature = of_people({"6"});
+  feature.columns = {"1", "6"};
+  EXPECT_THAT(pca(with_ids(X, 3), feature, kSeeded).error().message, HasSubstr("cannot be a feature too"));
+
+  const test::TempDir folder;
+  Ledger ledger = *Ledger::open(folder.file("ledger.db"));
+  ASSERT_TRUE(ledger.create({.name = "rows", .limit = DatasetBudget::Limit{*Epsilon::of(5), *Delta::of(1e-5)}}).ok());
+  Spending paying = kSeeded;
+  paying.ledger = Ledger::at(folder.file("ledger.db"), "rows");
+  EXPECT_EQ(pca(with_ids(X, 3), of_people({"6"}), paying).error().code, ErrorCode::kBudgetRefused);
+}
+
 TEST(Rows, OfEveryPlaceGiveTheSameRelease) {
   const Matrix X = test::front_rows().leftCols(5);
   const RowMajorMatrix by_row = X;

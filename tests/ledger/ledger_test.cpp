@@ -291,7 +291,7 @@ TEST_F(LedgerTest, AnUnknownFormatIsRefused) {
   query(path(), "PRAGMA user_version = 7");
   const auto ledger = Ledger::open(path());
   ASSERT_FALSE(ledger.ok());
-  EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 3"));
+  EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 4"));
 }
 
 TEST_F(LedgerTest, AUnitPaysForItselfAlone) {
@@ -310,6 +310,18 @@ TEST_F(LedgerTest, AUnitPaysForItselfAlone) {
     }
   }
   EXPECT_EQ(ledger.show("people")->reservations.at(0).plan.person, "who");
+}
+
+TEST_F(LedgerTest, NoLimitIsKeptThatCannotBePromisedToPeople) {
+  Ledger ledger = open();
+  const auto limit = [](double delta) { return DatasetBudget::Limit{*Epsilon::of(1), *Delta::of(delta)}; };
+  EXPECT_TRUE(ledger.create({.name = "rows", .limit = limit(1e-30)}).ok());
+  EXPECT_TRUE(ledger.create({.name = "people", .limit = limit(1e-12), .person = "who"}).ok());
+  const auto refused = ledger.create({.name = "more", .limit = limit(0.9e-12), .person = "who"});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUsage);
+  EXPECT_THAT(refused.error().message, HasSubstr("below 1e-12"));
+  EXPECT_FALSE(ledger.show("more").ok());
 }
 
 TEST_F(LedgerTest, AModelBasedPlanIsPaidOnlyByADataSetThatAllowsIt) {

@@ -152,6 +152,43 @@ TEST_F(Ranks, GiveTheSameIntegersAfterRecentring) {
   }
 }
 
+// Rows of a person lie on several ranks: with counts of its own each rank would let them weigh one.
+TEST_F(Ranks, GiveTheSameIntegersForPeople) {
+  std::string text = "a,b,c,d,e,f,class,who\n";
+  const Table6 rows = table(1001);
+  std::size_t at = text.size() - 4;  // behind the header of the table, which is shorter by ",who"
+  for (std::size_t i = 0; i < 1001; ++i) {
+    const std::size_t end = rows.csv.find('\n', at);
+    text += rows.csv.substr(at, end - at) + "," + (i % 23 == 5 ? "" : std::to_string(i * i % 97)) + "\n";
+    at = end + 1;
+  }
+  for (const std::size_t least : {1, 20}) {
+    RowOptions people = options(dir_.write_file("t.csv", text));
+    people.person = PersonOptions{"who", least, {}, true};
+    const Both both = hold(people);
+    EXPECT_LT(both.one->rows(), 200U);
+    expect_all_same(both);
+  }
+}
+
+// One rank has so many people that their counts fill several pieces, and the others have one: what goes the same step
+// round the ranks has different numbers of pieces.
+TEST_F(Ranks, ExchangeMessagesOfDifferentLengths) {
+  constexpr std::size_t kPeople = 150'000;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < 3 * kPeople; ++i) {
+    values.push_back(std::sin(static_cast<double>(i)));
+    values.push_back(static_cast<double>(std::min(i, kPeople)));
+  }
+  RowOptions rows;
+  rows.data = dir_.write_file("t.npy", npy("<f8", "(450000, 2)", bytes_of(values)));
+  rows.ranges = {"-1:1"};
+  rows.person = PersonOptions{"2"};
+  const Both both = hold(rows);
+  EXPECT_EQ(both.many->rows(), kPeople + 1);
+  expect_same(both, Gram{});
+}
+
 TEST_F(Ranks, CountClasses) {
   RowOptions rows = options(dir_.write_file("t.csv", table(900).csv));
   rows.class_column->classes = {"0", "1", "2", "3"};

@@ -165,7 +165,9 @@ TEST(Accountant, DeltaFallsWithEpsilon) {
   EXPECT_TRUE(rc::check("more epsilon, less delta", [] {
     const Events events = some_events();
     const double epsilon = std::exp(*rc::gen::inRange(-300, 200) / 100.0);
-    RC_ASSERT(*delta_of(events, epsilon * kStride) <= *delta_of(events, epsilon));
+    // Both are upper bounds. Where hardly any loss is left they are the transform's allowance, which is another one on
+    // another grid: below 1e-14.
+    RC_ASSERT(*delta_of(events, epsilon * kStride) <= *delta_of(events, epsilon) + 1e-14);
   }));
 }
 

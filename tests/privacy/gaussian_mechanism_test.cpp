@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 namespace eigenveil {
 namespace {
@@ -106,6 +107,51 @@ TEST(GaussianMechanism, SmallSensitivitiesGetFineNoise) {
   const double noise = released->value()(0, 0) - 1000;
   EXPECT_LT(std::fabs(noise), 6);
   EXPECT_NE(noise, std::round(noise));  // a whole number has probability about 2^-40
+}
+
+// Sums of people are finer than the noise: what is rounded off moves neighbours apart by up to one in every entry.
+TEST(GaussianMechanism, RoundingIsPaidFor) {
+  const double left = 1 + 0.74 * 0x1p-20;  // of the inflation, for discrete.proof.md
+  bool paid = false;
+  for (const auto layout : {PrivateSum::Layout::kPlain, PrivateSum::Layout::kSymmetric})
+    for (const std::size_t d : {1U, 30U, 3000U})
+      for (double s = 1; s < 0x1p45; s *= 37)
+        for (double mu = 0x1p-30; mu < 4; mu *= 5) {
+          const PrivateSum sum{layout, d, d, Sensitivity(s), 1, {}, 32};
+          const auto noise = GaussianMechanism::noise_for(sum, mu);
+          if (!noise) continue;
+          const long double e = noise->shift < sum.fraction ? static_cast<long double>(d) : 0;
+          const long double moved = std::ldexp(static_cast<long double>(s), noise->shift) + e;
+          const long double sigma = std::ldexp(static_cast<long double>(noise->sigma), noise->coarse);
+          const long double off = std::ldexp(static_cast<long double>(noise->sigma_off), noise->coarse);
+          ASSERT_LE(moved * left, sigma * mu) << s << " " << mu << " " << d;
+          ASSERT_LE(moved * moved * left * left, 2 * off * off * mu * mu) << s << " " << mu << " " << d;
+          const auto without = *GaussianMechanism::noise_for(sum.moved, mu);
+          paid = paid || without.deviation() < noise->deviation();
+        }
+  EXPECT_TRUE(paid) << "there are sums that need more noise for it";
+}
+
+// With the same draws, what two sums differ by is what is left of their difference.
+TEST(GaussianMechanism, RoundsEveryEntryDownBeforeItsNoise) {
+  std::mt19937_64 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    PrivateSum one{PrivateSum::Layout::kPlain, 3, 2, Sensitivity(1 + static_cast<double>(random() % 1000)), 1, {}, 32};
+    for (int i = 0; i < 6; ++i) one.values.push_back(static_cast<std::int64_t>(random()) >> (random() % 30));
+    PrivateSum two = one;
+    for (Int128& x : two.values) x += static_cast<std::int64_t>(random()) >> (16 + random() % 40);
+    const Mu mu(std::ldexp(1.0, -static_cast<int>(random() % 28)));
+    const int shift = GaussianMechanism::noise_for(one, mu)->shift;
+    auto draws = SecureRandom::insecure(7), again = SecureRandom::insecure(7);
+    const auto a = *GaussianMechanism::add_noise(one, mu, 1, draws),
+               b = *GaussianMechanism::add_noise(two, mu, 1, again);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const Int128 exact = two.values[i] - one.values[i], seen = b.values()[i] - a.values()[i];
+      // |seen - exact 2^(shift - fraction)| < 1
+      const Int128 gap = (seen << 32) - (exact << shift);
+      ASSERT_TRUE(gap < (Int128{1} << 32) && gap > -(Int128{1} << 32)) << trial;
+    }
+  }
 }
 
 TEST(GaussianMechanism, SumsBeyond64BitsSurvive) {

@@ -11,6 +11,7 @@
 
 #include "eigenveil/privacy/accountant.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
+#include "eigenveil/privacy/least_delta.hpp"
 #include "eigenveil/privacy/pld.hpp"
 #include "eigenveil/privacy/renyi.hpp"
 #include "eigenveil/privacy/samplers.hpp"
@@ -146,6 +147,17 @@ TEST(Slack, LatticeCoversTheIntegersOfAnyPlan) {
   const double D = 0x1p35, s2 = 0x1p79;
   EXPECT_LE(151 * D / s2 + D / (8 * s2), slack::kLatticeEpsilon);
   EXPECT_LE(D / (8 * s2), slack::kLatticeLogDelta);
+}
+
+// rows/people.proof.md: ids of at most 2^31 people collide with one of two others' with a chance of 2 2^31 2^-128.
+TEST(Slack, IdsThatCollideArePaidForFromTheLeastDeltasOn) {
+  const double chance = 2 * std::ldexp(1.0, 31 - 128);
+  EXPECT_LE(chance / kLeastDeltaOfPeople, slack::kIds);
+  EXPECT_LE(1e6 * chance / kLeastLimitOfPeople, slack::kIds);
+  EXPECT_LE(slack::kIds + slack::kComputed, slack::kCurve);
+  EXPECT_LE(slack::kIds, 0x1p-23) << "what the Gaussian filter has to spare";
+  EXPECT_TRUE(check_delta_of_people(*Delta::of(kLeastDeltaOfPeople)).ok());
+  EXPECT_FALSE(check_delta_of_people(*Delta::of(0.99 * kLeastDeltaOfPeople)).ok());
 }
 
 // A loss a hair above a grid point keeps its share above it, and both laws keep their total.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace eigenveil {
@@ -64,6 +65,34 @@ TEST(GradientOracle, RefusesAnotherLabelBeforeAnyRowIsTouched) {
                          })
                    .ok());
   EXPECT_FALSE(touched);
+}
+
+// Rows 0 to 3 are one person's, row 4 another's: each person is drawn as often as a row would be, with one row, any of
+// theirs as often; of a person of m rows with probability m / M where that is less. To six deviations.
+TEST(GradientOracle, TakesPeopleWithOneRowEach) {
+  constexpr int kSteps = 20000;
+  for (const std::size_t least : {1U, 2U, 8U}) {
+    const auto paid = reserve_without_ledger(plan_of(0.5, 1, kSteps));
+    auto oracle = GradientOracle::make(*paid, 5, 1, 1, SecureRandom::insecure(3), kLabel, 0, {0, 0, 0, 0, 1}, least);
+    ASSERT_TRUE(oracle.ok());
+    std::vector<double> drawn(5);
+    for (int step = 0; step < kSteps; ++step)
+      ASSERT_TRUE(oracle
+                      ->ask(kLabel,
+                            [&](const std::vector<std::size_t>& batch, std::uint64_t) {
+                              EXPECT_LE(std::count_if(batch.begin(), batch.end(), [](auto i) { return i < 4; }), 1);
+                              for (const std::size_t i : batch) ++drawn[i];
+                              return Result(std::vector<double>(1));
+                            })
+                      .ok());
+    for (std::size_t i = 0; i < 5; ++i) {
+      const double m = i < 4 ? 4 : 1;
+      const double p = 0.5 / std::max(m, static_cast<double>(least));
+      EXPECT_NEAR(drawn[i], kSteps * p, 6 * std::sqrt(kSteps * p * (1 - p))) << least << " " << i;
+    }
+  }
+  const auto paid = reserve_without_ledger(plan_of(0.5, 1, 1));
+  EXPECT_FALSE(GradientOracle::make(*paid, 5, 1, 1, SecureRandom::insecure(3), kLabel, 0, {0, 0}).ok());
 }
 
 TEST(GradientOracle, RefusesAPlanBetweenOtherNeighbours) {

@@ -70,19 +70,27 @@ double length(const Wide& squared) {
   return std::sqrt(std::ldexp(static_cast<double>(squared.high), 128) + static_cast<double>(squared.low));
 }
 
-// What everybody else has, with one person more; none: nobody more.
-BoundedRows rows_with(const Person* person, std::size_t d, int bits, std::size_t least) {
-  std::vector<LatticeRow> u = {LatticeRow(d, 1), LatticeRow(d, -1), LatticeRow(d, 1)};
-  test::RowsSetup setup{.bits = bits, .classes = {0, 1, 2}, .people = {1, 1, 2}};
+using People = std::vector<Person>;
+
+// What everybody else has, with one person more; none: nobody more. Rows come in turns, one of each person, so that
+// those of one lie among those of others.
+BoundedRows rows_with(const Person* person, std::size_t d, int bits, std::size_t least, People people) {
+  std::vector<LatticeRow> u;
+  test::RowsSetup setup{.bits = bits};
   setup.rule.least_rows = least;
-  if (person != nullptr)
-    for (const Row& row : *person) {
-      u.push_back(row.u);
-      setup.classes.push_back(row.row_class);
-      setup.people.push_back(3);
+  if (person != nullptr) people.insert(people.begin() + static_cast<std::ptrdiff_t>(people.size() / 2), *person);
+  for (std::size_t i = 0, last = 1; i < last; ++i)
+    for (std::size_t p = 0; p < people.size(); ++p) {
+      last = std::max(last, people[p].size());
+      if (i >= people[p].size()) continue;
+      u.push_back(people[p][i].u);
+      setup.classes.push_back(people[p][i].row_class);
+      setup.people.push_back(static_cast<int>(p));
     }
   return lattice_rows(u, d, setup);
 }
+
+People few_others(std::size_t d) { return {{{LatticeRow(d, 1), 0}, {LatticeRow(d, -1), 1}}, {{LatticeRow(d, 1), 2}}}; }
 
 struct Filtered {
   FilteredApply query;
@@ -103,10 +111,12 @@ struct Moved {
   double share() const { return std::ldexp(length(squared), -fraction) / stated.value(); }
 };
 template <class Query>
-Moved moved(const Query& query, const Person& one, const Person* two, std::size_t d, int bits, std::size_t least = 1) {
+Moved moved(const Query& query, const Person& one, const Person* two, std::size_t d, int bits, std::size_t least = 1,
+            const People& others = {}) {
   const auto adjacency = two != nullptr ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne;
-  const PrivateSum left = sum_of(query, rows_with(&one, d, bits, least), adjacency);
-  const PrivateSum right = sum_of(query, rows_with(two, d, bits, least), adjacency);
+  const People& all = others.empty() ? few_others(d) : others;
+  const PrivateSum left = sum_of(query, rows_with(&one, d, bits, least, all), adjacency);
+  const PrivateSum right = sum_of(query, rows_with(two, d, bits, least, all), adjacency);
   return {squared_distance(left, right), left.moved, left.fraction};
 }
 
@@ -141,6 +151,12 @@ Person hostile_person(std::mt19937_64& random, std::size_t d, int bits, const Ma
   return person;
 }
 
+People hostile_people(std::mt19937_64& random, std::size_t d, int bits, const Matrix& X) {
+  People people;
+  for (std::size_t p = 0; p < 1 + random() % 4; ++p) people.push_back(hostile_person(random, d, bits, X));
+  return people;
+}
+
 SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
   const double L = std::ldexp(1.0, bits);
   const double radius = std::max(1.0, L * std::exp(-3 * std::uniform_real_distribution<>()(random)));
@@ -161,6 +177,16 @@ SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X
       return ClassCounts{1};
     case 7:
       return SquaredNorms{};
+    case 8: {
+      // Along two directions that lean on each other, with cuts that rows lie on, too.
+      Matrix Y(X.rows(), 2);
+      Y << 0.7 * X.col(0), 0.7 * X.col(X.cols() - 1);
+      std::vector<double> cuts = {-std::ldexp(1.0, bits - 2), 0, std::ldexp(1.0, bits - 1)};
+      return ScoreCounts{*Directions::quantise(Y),
+                         cuts,
+                         {static_cast<double>(random() % 8)},
+                         random() % 2 == 0 ? std::size_t{kClasses} : std::size_t{1}};
+    }
     default: {
       std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
       const Matrix W = Matrix::NullaryExpr(X.rows(), kClasses, [&] { return normal(random); });
@@ -173,7 +199,7 @@ class EverySumOfPeople : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(EverySumOfPeople, MovesByAtMostWhatOneRowMay) {
   std::mt19937_64 random(GetParam() + 300);
-  for (int trial = 0; trial < 1200; ++trial) {
+  for (int trial = 0; trial < 700; ++trial) {
     const int bits = std::uniform_int_distribution<>(4, 20)(random);
     const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 8)(random);
     const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
@@ -182,15 +208,16 @@ TEST_P(EverySumOfPeople, MovesByAtMostWhatOneRowMay) {
     const std::size_t least = trial % 3 == 0 ? 1 + random() % 30 : 1;
     const Person one = hostile_person(random, d, bits, X);
     const Person two = hostile_person(random, d, bits, X);
-    ASSERT_TRUE(moved(query, one, &two, d, bits, least).allowed()) << "replace-one, trial " << trial;
-    ASSERT_TRUE(moved(query, one, nullptr, d, bits, least).allowed()) << "add-remove-one, trial " << trial;
+    const People others = hostile_people(random, d, bits, X);
+    ASSERT_TRUE(moved(query, one, &two, d, bits, least, others).allowed()) << "replace-one, trial " << trial;
+    ASSERT_TRUE(moved(query, one, nullptr, d, bits, least, others).allowed()) << "add-remove-one, trial " << trial;
   }
 }
 INSTANTIATE_TEST_SUITE_P(People, EverySumOfPeople, ::testing::Range<std::size_t>(0, 9));
 
 TEST(FilteredSumOfPeople, MovesByAtMostWhatOneRowMay) {
   std::mt19937_64 random(78);
-  for (int trial = 0; trial < 2500; ++trial) {
+  for (int trial = 0; trial < 1500; ++trial) {
     const int bits = std::uniform_int_distribution<>(4, 20)(random);
     const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 8)(random);
     const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
@@ -203,8 +230,9 @@ TEST(FilteredSumOfPeople, MovesByAtMostWhatOneRowMay) {
                             random() % grid.size()};
     const Person one = hostile_person(random, d, bits, X);
     const Person two = hostile_person(random, d, bits, X);
-    ASSERT_TRUE(moved(filtered, one, &two, d, bits).allowed()) << trial;
-    ASSERT_TRUE(moved(filtered, one, nullptr, d, bits).allowed()) << trial;
+    const People others = hostile_people(random, d, bits, X);
+    ASSERT_TRUE(moved(filtered, one, &two, d, bits, 1, others).allowed()) << trial;
+    ASSERT_TRUE(moved(filtered, one, nullptr, d, bits, 1, others).allowed()) << trial;
   }
 }
 
@@ -230,7 +258,7 @@ TEST(SumsOfPeople, ReachWhatOneRowMay) {
   const std::vector<std::pair<const char*, SumQuery>> add = {
       {"gram", Gram{}},          {"apply", Apply{e12}},      {"projected", ProjectedGram{e12, kL / 4.0}},
       {"sums", ClassSums{4}},    {"counts", ClassCounts{4}}, {"softmax", SoftmaxGradient{flat, kL / 4.0}},
-      {"count", ClassCounts{1}}, {"norms", SquaredNorms{}}};
+      {"count", ClassCounts{1}}, {"norms", SquaredNorms{}},  {"score counts", ScoreCounts{e12, {0.5}, {0.5}, 4}}};
   struct Pair {
     const char* name;
     SumQuery query;
@@ -242,6 +270,7 @@ TEST(SumsOfPeople, ReachWhatOneRowMay) {
                                      {"projected", ProjectedGram{e12, kL / 4.0}, x, y},
                                      {"sums", ClassSums{4}, x, back},
                                      {"counts", ClassCounts{4}, zero, other},
+                                     {"score counts", ScoreCounts{e12, {0.5}, {0.5}, 1}, x, y},
                                      {"softmax", SoftmaxGradient{flat, kL / 4.0}, x, back},
                                      {"norms", SquaredNorms{}, x, zero}};
   for (const std::size_t m : {1U, 2U, 7U, 50U}) {
@@ -263,6 +292,23 @@ TEST(SumsOfPeople, ReachWhatOneRowMay) {
   EXPECT_NEAR(moved(SumQuery(ClassCounts{1}), of({x}, 5), nullptr, 3, 20, 20).share(), 0.25, 1e-6);
 }
 
+// Ids that collide make one person of two: a newcomer then moves what another weighs, by up to twice the bound. This is
+// what people.proof.md pays for in delta; neither is it more.
+TEST(SumsOfPeople, MoveByUpToTwiceTheBoundWhereIdsCollide) {
+  const Row x{{kL, 0, 0}, 0}, back{{-kL, 0, 0}, 0};
+  const auto sum = [&](std::size_t newcomer_rows) {
+    std::vector<LatticeRow> u = {x.u};
+    for (std::size_t i = 0; i < newcomer_rows; ++i) u.push_back(back.u);
+    return sum_of(SumQuery(ClassSums{1}), lattice_rows(u, 3, {.people = std::vector<int>(1 + newcomer_rows, 1)}),
+                  Adjacency::kAddRemoveOne);
+  };
+  const PrivateSum alone = sum(0), both = sum(50);
+  const Moved moved{squared_distance(alone, both), alone.moved, alone.fraction};
+  EXPECT_FALSE(moved.allowed());
+  EXPECT_GT(moved.share(), 1.9);
+  EXPECT_LE(moved.share(), 2);
+}
+
 // What the sparse vector's proof needs of counts: both people's shares fall from at most one along the grid.
 TEST(CountsOfPeople, FallFromAtMostOne) {
   std::mt19937_64 random(9);
@@ -277,8 +323,9 @@ TEST(CountsOfPeople, FallFromAtMostOne) {
       if (trial % 3 == 0) return FilteredCells::sweep({quantised, grid, FilterMode::kShrink}, rows)->above();
       return *exact_counts({grid, trial % 3 == 1 ? std::optional(quantised) : std::nullopt}, rows);
     };
-    const auto with = counts(rows_with(&person, d, 12, 1));
-    const auto without = counts(rows_with(nullptr, d, 12, 1));
+    const People others = hostile_people(random, d, 12, X);
+    const auto with = counts(rows_with(&person, d, 12, 1, others));
+    const auto without = counts(rows_with(nullptr, d, 12, 1, others));
     EXPECT_EQ(with.fraction, 20);
     std::int64_t before = std::int64_t{1} << 20;
     for (std::size_t j = 0; j < grid.size(); ++j) {
@@ -329,7 +376,8 @@ TEST(SumsOfPeople, DoNotTellWhoIsThereBeyondTheClaim) {
   const double claim = std::erf(0.5 / std::sqrt(2.0));  // 2 Phi(mu / 2) - 1, mu = 1
   const double margin = 5 * std::sqrt(0.5 / 20'000);    // false alarm below 1e-6
   const Person person = of({Row{{kL, 0, 0}, 0}}, 20);
-  const double found = advantage(rows_with(&person, 3, 20, 1), rows_with(nullptr, 3, 20, 1), random);
+  const double found =
+      advantage(rows_with(&person, 3, 20, 1, few_others(3)), rows_with(nullptr, 3, 20, 1, few_others(3)), random);
   EXPECT_LT(found, claim + margin);
   EXPECT_GT(found, claim - margin) << "the bound is reached";
   // The same rows, each for itself: no promise to people.

@@ -134,6 +134,16 @@ SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X
       return ClassCounts{1};
     case 7:
       return SquaredNorms{};
+    case 8: {
+      // Along two directions that lean on each other, with cuts that rows lie on, too.
+      Matrix Y(X.rows(), 2);
+      Y << 0.7 * X.col(0), 0.7 * X.col(X.cols() - 1);
+      std::vector<double> cuts = {-std::ldexp(1.0, bits - 2), 0, std::ldexp(1.0, bits - 1)};
+      return ScoreCounts{*Directions::quantise(Y),
+                         cuts,
+                         {static_cast<double>(random() % 8)},
+                         random() % 2 == 0 ? std::size_t{kClasses} : std::size_t{1}};
+    }
     default: {
       // From residuals of all classes alike to one class that is certain.
       std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
@@ -163,7 +173,7 @@ TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 9));
+INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 10));
 
 // Rows about a released centre, moved and bounded twice as a refined mean does: the sensitivities of their new radius
 // hold, whatever the centre (src/estimators/preparation.proof.md).
@@ -300,6 +310,8 @@ std::vector<TightCase> tight_cases() {
           {"class sums add", ClassSums{kClasses}, x, {}},
           {"class counts replace", ClassCounts{kClasses}, zero, Row{{0, 0, 0}, 1}},
           {"class counts add", ClassCounts{kClasses}, zero, {}},
+          {"score counts replace", ScoreCounts{e12, {0.5}, {0.5}, 1}, x, y},
+          {"score counts add", ScoreCounts{e12, {0.5}, {0.5}, 1}, x, {}},
           {"softmax gradient replace", SoftmaxGradient{flat, kL / 4.0}, x, Row{{-kL, 0, 0}, 0}},
           {"softmax gradient add", SoftmaxGradient{flat, kL / 4.0}, x, {}},
           {"squared norms replace", SquaredNorms{}, x, zero},

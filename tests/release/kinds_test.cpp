@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 
 #include "eigenveil/data/npz.hpp"
@@ -128,6 +129,33 @@ TEST_P(Kinds, AreWrittenReadDescribedAndProjectedByTheirRow) {
   }
   EXPECT_EQ(predict(*model, folder.file("rows.csv"), {}, folder.file("classes.csv")).ok(),
             kind.prediction != Prediction::kNone);
+}
+
+// A file may hold any finite number in any place, and what is drawn is divided, squared and put on logarithmic axes.
+TEST_P(Kinds, AreShownWhateverTheirNumbersAre) {
+  const std::vector<double> odd = {std::numeric_limits<double>::denorm_min(),
+                                   std::numeric_limits<double>::max(),
+                                   -std::numeric_limits<double>::max(),
+                                   1e-300,
+                                   1e300,
+                                   1e-320,
+                                   0,
+                                   1};
+  for (const double first : odd)
+    for (const double second : odd) {
+      SCOPED_TRACE(fmt::format("{} {}", first, second));
+      Model model = model_of(GetParam());
+      for (NamedArray& array : model.arrays)
+        for (Eigen::Index i = 0; i < array.values.size(); ++i) array.values.data()[i] = i % 2 == 0 ? first : second;
+      const json estimated = {{"name", "a"}, {"value", first}, {"lower", second}, {"upper", first}};
+      for (const Estimates& estimates : GetParam().estimates)
+        model.manifest[std::string(estimates.key)] = json::array({estimated, estimated});
+      model.manifest.update({{"noise_edge", second}, {"epsilon", first}, {"delta", second}, {"rows", first}});
+      model.manifest["ledger"] = {{"used", true},          {"epsilon", first},      {"delta", 1e-6},
+                                  {"spent_before", first}, {"spent_after", second}, {"remaining", first}};
+      const std::string page = html_report(model);
+      EXPECT_FALSE(std::regex_search(page, std::regex(R"([">:, -]nan[",;% ])")));
+    }
 }
 
 TEST_P(Kinds, ShowTheirEstimatesInTheReport) {

@@ -57,6 +57,55 @@ std::vector<Int128> dense(const Table& table, std::size_t d, std::size_t least) 
   return sum;
 }
 
+std::uint32_t cell_of(std::int32_t x) { return static_cast<std::uint32_t>(x + 300) % 3; }
+
+// Column sums of the rows of each of three cells, and what these rows count, by hand and by kernels.
+struct InCells {
+  std::vector<Int128> sums;
+  std::vector<std::int64_t> counts;
+  bool operator==(const InCells&) const = default;
+};
+
+InCells dense_cells(const Table& table, std::size_t d, std::size_t least) {
+  std::map<int, std::uint64_t> m;
+  for (const int p : table.people) ++m[p];
+  InCells cells{std::vector<Int128>(3 * d), std::vector<std::int64_t>(3)};
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::uint64_t shared_by = std::max<std::uint64_t>(m[table.people[i]], least);
+    const std::size_t cell = cell_of(table.rows[i][0]);
+    cells.counts[cell] += static_cast<std::int64_t>((std::uint64_t{1} << 20) / shared_by);
+    for (std::size_t c = 0; c < d; ++c)
+      cells.sums[cell * d + c] += static_cast<Int128>(kWhole / shared_by) * table.rows[i][c];
+  }
+  return cells;
+}
+
+InCells cells_of(const BoundedRows& rows) {
+  auto cells = *cell_sum(rows, 1, 3, 1.0, [](const RowBlock& block, double* t, std::uint32_t* cell) {
+    for (std::size_t i = 0; i < block.rows; ++i) {
+      t[i] = 1;
+      cell[i] = cell_of(block.lattice[i * block.columns]);
+    }
+  });
+  return {std::move(cells.sums), std::move(cells.counts)};
+}
+
+// All cells together, as plain sums and counts.
+InCells plain_of(const BoundedRows& rows) {
+  auto sums = *outer_sum(rows, 1, 1.0, [](const RowBlock& block, double* t) { std::fill_n(t, block.rows, 1.0); });
+  const auto counts = *count_sum(
+      rows, 1, BlockValues::kOmit,
+      [](const RowBlock& block, std::vector<std::int64_t>& n) { n[0] += static_cast<std::int64_t>(block.rows); },
+      CountUnit::kCountWeight);
+  return {std::move(sums), {static_cast<std::int64_t>(counts[0])}};
+}
+
+InCells together(const InCells& cells, std::size_t d) {
+  InCells all{std::vector<Int128>(d), {cells.counts[0] + cells.counts[1] + cells.counts[2]}};
+  for (std::size_t i = 0; i < cells.sums.size(); ++i) all.sums[i % d] += cells.sums[i];
+  return all;
+}
+
 TEST(People, WeighedSumsAreThoseByHandWhateverTheOrderTheThreadsAndTheMemory) {
   std::mt19937_64 random(1);
   for (int trial = 0; trial < 30; ++trial) {
@@ -64,14 +113,18 @@ TEST(People, WeighedSumsAreThoseByHandWhateverTheOrderTheThreadsAndTheMemory) {
     Table table = random_table(random, 60, d);
     const std::size_t least = trial % 3 == 0 ? 5 : 1;
     const auto expected = dense(table, d, least);
+    const auto in_cells = dense_cells(table, d, least);
     for (int again = 0; again < 4; ++again) {
       test::RowsSetup setup{.bits = 12, .threads = 1 + again, .chunk_rows = 3 + random() % 40, .people = table.people};
       if (again == 2) setup.memory_bytes = 4096;  // everything in files
       setup.rule.least_rows = least;
+      setup.rule.numbered = again % 2 == 0;
       const auto rows = lattice_rows(table.rows, d, setup);
       EXPECT_EQ(rows.units(), 60U);
       EXPECT_EQ(rows.rows(), table.rows.size());
       ASSERT_TRUE(*gram_sum(rows) == expected) << trial << " " << again;
+      ASSERT_TRUE(cells_of(rows) == in_cells) << trial << " " << again;
+      ASSERT_TRUE(plain_of(rows) == together(in_cells, d)) << trial << " " << again;
       std::vector<std::size_t> order(table.rows.size());
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
       std::shuffle(order.begin(), order.end(), random);
@@ -134,6 +187,16 @@ TEST(People, IdsAreCountedInAsManyPartsAsMemoryAsksFor) {
     EXPECT_TRUE(people.person == expected);
     EXPECT_TRUE(people.rows_of == rows_of);
     for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_TRUE(people.ids[people.person[i]] == ids[i]);
+    const auto counts = *all.count_rows();
+    EXPECT_EQ(counts.people, rows_of.size());
+    EXPECT_FALSE(counts.one_row_each);
+    EXPECT_EQ(counts.rows_with.spilled(), memory < (std::size_t{1} << 20));
+    std::vector<std::int32_t> buffer;
+    for (std::size_t chunk = 0, i = 0; chunk < counts.rows_with.chunks(); ++chunk) {
+      const std::int32_t* m = *counts.rows_with.read(chunk, buffer);
+      for (std::size_t j = 0; j < counts.rows_with.rows_in(chunk); ++j, ++i)
+        ASSERT_EQ(m[j], static_cast<std::int32_t>(rows_of[expected[i]]));
+    }
   }
 }
 
@@ -164,6 +227,35 @@ TEST(People, KeepsSoManyRowsOfEach) {
   std::map<std::uint32_t, std::uint32_t> left;
   for (const std::uint32_t p : rows.person()) ++left[p];
   for (const auto& [p, count] : left) EXPECT_EQ(count, rows.rows_of()[p]);
+}
+
+TEST(People, WeighWhatAllProcessesTogetherHaveOfThem) {
+  const std::vector<LatticeRow> rows = {{300}, {200}, {100}, {50}};
+  test::RowsSetup setup{.bits = 12, .people = {1, 2, 1, -1}};
+  setup.rule.missing_is_own = true;
+  // Elsewhere there are three rows more of the first person, and somebody else counts them.
+  setup.rule.share = [](const std::vector<PersonId>& people,
+                        std::vector<std::uint32_t>& rows_of) -> Result<std::size_t> {
+    EXPECT_EQ(people.size(), 3U);
+    EXPECT_TRUE(people[2].missing());
+    EXPECT_EQ(rows_of, (std::vector<std::uint32_t>{2, 1, 1}));
+    rows_of[0] += 3;
+    return 2;
+  };
+  const auto shared = lattice_rows(rows, 1, setup);
+  EXPECT_EQ(shared.units(), 2U);
+  const Int128 fifth = kWhole / 5;
+  EXPECT_TRUE(gram_sum(shared)->at(0) == fifth * (300 * 300 + 100 * 100) + Int128{kWhole} * (200 * 200 + 50 * 50));
+}
+
+// Each process would keep so many of a person's rows, of the weight that so many have.
+TEST(People, RowsAreNotLeftOutByChanceInSeveralProcesses) {
+  RowMajorMatrix one(1, 1);
+  one << 5;
+  test::PeopledSource source(std::make_unique<MemorySource>(one), {1});
+  BoundingOptions options{.bound = *RowBound::of(10), .person = PersonRule{.most_rows = 1}};
+  options.person->share = [](const auto&, auto&) -> Result<std::size_t> { return 1; };
+  EXPECT_FALSE(BoundedRows::read(source, ColumnMap::identity({"1"}), options).ok());
 }
 
 TEST(People, ARowWithoutAnIdIsRefusedOrItsOwnPerson) {

@@ -88,7 +88,7 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
   property("from_wire(to_wire(query)) == query", [] {
     const std::size_t classes = *rc::gen::inRange<std::size_t>(1, 1000001);
     SumQuery query = Gram{};
-    switch (*rc::gen::inRange(0, 7)) {
+    switch (*rc::gen::inRange(0, 8)) {
       case 1:
         query = Apply{any_directions()};
         break;
@@ -107,6 +107,9 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
       case 6:
         query = SoftmaxGradient{*LinearMap::quantise(any_directions().scaled() * 0.7), any_positive()};
         break;
+      case 7:
+        query = ScoreCounts{any_directions(), any_grid(), any_grid(), classes};
+        break;
       default:
         break;
     }
@@ -119,6 +122,11 @@ TEST(Convert, SumQueriesComeBackBitForBit) {
     if (const auto* projected = std::get_if<ProjectedGram>(&query)) {
       RC_ASSERT(same(projected->X, std::get<ProjectedGram>(*back).X));
       RC_ASSERT(same_bits(projected->radius, std::get<ProjectedGram>(*back).radius));
+    }
+    if (const auto* counts = std::get_if<ScoreCounts>(&query)) {
+      const auto& again = std::get<ScoreCounts>(*back);
+      RC_ASSERT(same(counts->X, again.X) && counts->first == again.first && counts->second == again.second);
+      RC_ASSERT(again.classes == classes);
     }
     if (const auto* softmax = std::get_if<SoftmaxGradient>(&query)) {
       RC_ASSERT(softmax->W.matrix() == std::get<SoftmaxGradient>(*back).W.matrix());
@@ -170,16 +178,21 @@ RowOptions any_options(Schema& schema, std::vector<std::string>& free_names) {
       free_names.push_back(name);
     } else if (*rc::gen::arbitrary<bool>()) {
       const double lower = *rc::gen::inRange(-999, 999) / 3.0;
-      schema.columns.push_back({name, NumericColumn{lower, lower + *rc::gen::inRange(1, 999) / 7.0}});
+      NumericColumn numeric{lower, lower + *rc::gen::inRange(1, 999) / 7.0};
+      if (*rc::gen::arbitrary<bool>()) numeric.missing = numeric.upper;
+      schema.columns.push_back({name, numeric});
     } else {
       CategoricalColumn categories{{"a", "b " + any_name()}};
       if (*rc::gen::arbitrary<bool>()) categories.other = *rc::gen::inRange<std::size_t>(0, 2);
+      if (*rc::gen::arbitrary<bool>()) categories.missing = *rc::gen::inRange<std::size_t>(0, 3);
+      if (*rc::gen::arbitrary<bool>()) categories.weight = *rc::gen::inRange(1, 99) / 7.0;
       schema.columns.push_back({name, categories});
     }
   }
   if (*rc::gen::arbitrary<bool>()) options.row_bound = any_bound();
   options.center = *rc::gen::element(Center::kNone, Center::kRange, Center::kPrivate, Center::kMean);
-  options.missing = *rc::gen::element(MissingPolicy::kError, MissingPolicy::kZeroRow);
+  options.missing = *rc::gen::element(MissingPolicy::kError, MissingPolicy::kZeroRow, MissingPolicy::kValue,
+                                      MissingPolicy::kCategory);
   switch (*rc::gen::inRange(0, 3)) {
     case 1:
       options.class_column = ClassColumn{any_name(), {"u", any_name()}, *rc::gen::arbitrary<bool>(), {}};
@@ -230,9 +243,12 @@ TEST(Convert, RowsComeBackBitForBit) {
       if (const auto* numeric = std::get_if<NumericColumn>(&schema.columns[i].kind)) {
         RC_ASSERT(same_bits(std::get<NumericColumn>(spec.kind).lower, numeric->lower));
         RC_ASSERT(same_bits(std::get<NumericColumn>(spec.kind).upper, numeric->upper));
+        RC_ASSERT(std::get<NumericColumn>(spec.kind).missing == numeric->missing);
       } else {
         const auto& categories = std::get<CategoricalColumn>(schema.columns[i].kind);
         RC_ASSERT(std::get<CategoricalColumn>(spec.kind).values == categories.values);
+        RC_ASSERT(std::get<CategoricalColumn>(spec.kind).missing == categories.missing);
+        RC_ASSERT(same_bits(std::get<CategoricalColumn>(spec.kind).weight, categories.weight));
         RC_ASSERT(std::get<CategoricalColumn>(spec.kind).other == categories.other);
       }
     }

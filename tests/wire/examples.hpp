@@ -41,8 +41,14 @@ inline const std::vector<Example>& proposal_examples() {
       {"proposal-response", R"(
          version: 2 estimator: "regress" rows { columns { name: "x" bounded: true lower: 0 upper: 1 }
                 columns { name: "y" bounded: true lower: -1 upper: 1 } response { column: "y" weight: 0.75 constant: 1.5 } })"},
+      {"proposal-people", R"(version: 2 unit: "person" people { least_rows: 20 most_rows: 50 missing_is_own: true })"},
       {"proposal-mean",
        R"(version: 2 rows { columns { name: "x" bounded: true lower: 0 upper: 1 } center: CENTER_MEAN })"},
+      {"proposal-missing-value", R"(
+         version: 2 rows { columns { name: "x" bounded: true lower: 0 upper: 1 missing_value: 0.25 }
+                columns { name: "sex" values: "F" values: "M" missing_index: 2 weight: 1.5 } missing: MISSING_VALUE })"},
+      {"proposal-missing-category", R"(
+         version: 2 rows { columns { name: "sex" values: "F" values: "missing" missing_index: 1 } missing: MISSING_CATEGORY })"},
       {"proposal-free", R"(version: 2 rows { columns { name: "x" } columns { name: "y" } row_bound: 1 })"}};
   return examples;
 }
@@ -64,6 +70,8 @@ inline const std::vector<Example>& ask_examples() {
       {"ask-gram", R"(study: "ff" number: 1 prev: "h" label: "gram" sum { gram {} })"},
       {"ask-apply", R"(study: "ff" number: 2 label: "power"
          sum { apply { x { rows: 2 columns: 1 scaled: 629145 scaled: -838860 } } } among: "a" among: "b" repeats: 1)"},
+      {"ask-score-counts", R"(number: 14 sum { score_counts {
+         x { rows: 2 columns: 2 scaled: 524288 scaled: 0 scaled: 0 scaled: 524288 } first: -0.5 first: 0.5 second: 0 classes: 3 } })"},
       {"ask-narrow", R"(number: 3 sum { gram {} } narrow: true)"},
       {"ask-class-sums", R"(number: 3 sum { class_sums { classes: 4 } })"},
       {"ask-class-counts", R"(number: 4 sum { class_counts { classes: 5 } })"},

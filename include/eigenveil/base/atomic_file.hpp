@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,13 +12,19 @@ namespace eigenveil {
 
 /// Who may read a file: whoever the umask lets, or its owner alone.
 enum class Readers : std::uint8_t { kShared, kOwner };
-/// What becomes of a file that has the name already: it is replaced, or it stays and the new one is refused.
+/// What becomes of a file that has the name already: it is replaced, or it stays and the new one is refused. A link is
+/// never replaced, nor what it leads to.
 enum class Existing : std::uint8_t { kReplace, kRefuse };
 
 struct FileModes {
   Readers readers = Readers::kShared;
   Existing existing = Existing::kReplace;
 };
+
+/// What a ledger adds to its own name for the files beside it. Nothing here writes over any of them: whoever named one
+/// as an output would lose what was spent.
+inline constexpr std::array<std::string_view, 7> kLedgerFiles = {"",     "-journal", "-wal", "-shm",
+                                                                 ".key", ".anchor",  ".lock"};
 
 /// A file that appears under its name complete or not at all: written to a temporary file in the same folder (its name
 /// begins with kTemporary), fsynced, renamed, and the folder fsynced. Destroyed before `commit`, it leaves nothing

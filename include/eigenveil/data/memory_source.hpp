@@ -17,7 +17,7 @@ class MemorySource final : public RowSource {
 
   const std::vector<std::string>& columns() const override { return names_; }
   Status next(RawBatch& batch, std::size_t max_rows) override;
-  std::optional<std::size_t> rows_announced() const override { return static_cast<std::size_t>(rows_.rows()); }
+  std::optional<std::size_t> rows_announced() const override { return rows_.rows(); }
   double progress() const override;
 
  private:

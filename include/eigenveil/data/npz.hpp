@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/base/named_array.hpp"
 #include "eigenveil/base/result.hpp"
 
@@ -17,7 +18,8 @@ struct NamedText {
 
 /// Writes an NPZ that appears whole or not at all (AtomicFile). The bytes depend on the contents alone (no time
 /// stamps), so that equal releases are equal files.
-Status write_npz(const std::string& path, const std::vector<NamedArray>& arrays, const std::vector<NamedText>& texts);
+Status write_npz(const std::string& path, const std::vector<NamedArray>& arrays, const std::vector<NamedText>& texts,
+                 FileModes modes = {});
 
 struct NpzContents {
   std::vector<NamedArray> arrays;

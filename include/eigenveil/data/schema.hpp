@@ -14,12 +14,17 @@ namespace eigenveil {
 struct NumericColumn {
   double lower;
   double upper;
+  std::optional<double> missing = {};  ///< what a missing value counts as, where a rule says that it counts
 };
 
-/// One of a public list of values; becomes one 0/1 column per value.
+/// One of a public list of values; becomes one 0/1 column per value. All of them together are as long as `weight`
+/// numbers (column_map.hpp).
 struct CategoricalColumn {
   std::vector<std::string> values;
   std::optional<std::size_t> other = {};  ///< index into `values` that stands for every value not listed
+  double weight = 1;
+  /// Likewise for a missing value, where a rule says that it counts; values.size(): for all of them, in equal parts.
+  std::optional<std::size_t> missing = {};
 };
 
 struct ColumnSpec {
@@ -39,6 +44,17 @@ struct Schema {
   std::vector<Categories> categories() const;  ///< of the categorical columns, for `SourceOptions`
 };
 
+/// Public rules for values that are missing.
+enum class MissingRule {
+  kNone,      ///< a row has no place without them
+  kValue,     ///< a number is what the schema says, or the middle of its range (0 without one); a category what the
+              ///< schema says, or all of them in equal parts
+  kCategory,  ///< the same, but a category that is missing is one of its own, "missing", if the schema names none
+};
+
+/// The schema with what a missing value counts as stated for every column, or for none. Twice is as good as once.
+Schema with_missing(Schema schema, MissingRule rule);
+
 /// What a list of public column names says about the first line: it must hold them, so there is a header. Names that a
 /// record could hold as well, or that are positions ("3", "1-50", "NA"), say nothing.
 HeaderRule header_named_by(const std::vector<std::string>& names);
@@ -56,11 +72,14 @@ Result<SourceOptions> options_for(const Schema& schema, const SourceOptions& giv
 ///   kind = "numeric"
 ///   lower = 0
 ///   upper = 120
+///   missing = 40               # optional: what `missing` value counts a missing one as; default: the middle
 ///   [[column]]
 ///   name = "sex"
 ///   kind = "categorical"
 ///   values = ["F", "M", "unknown"]
 ///   other = "unknown"          # optional
+///   missing = "unknown"        # optional: likewise, of `missing` value and category
+///   weight = 1                 # optional: how long all its values are together, in numbers
 Result<Schema> read_schema(const std::string& path);
 
 /// The text of a schema with the names of the columns, kinds, bounds and values left for a person: what `eigenveil

@@ -20,6 +20,7 @@ class FederatedOracle final : public Oracle {
     PrivacyPlan plan;  ///< without spare rounds
     Lattice lattice;
     std::size_t columns;
+    bool total_private = false;  ///< what all rows weigh together is no public number even if that of people is
   };
   /// `told` is what the release says of the sites; who was lost is added to it.
   static Result<std::unique_ptr<FederatedOracle>> make(std::shared_ptr<Sites> sites, Study study,

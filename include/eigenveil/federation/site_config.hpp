@@ -62,8 +62,9 @@ struct SiteConfig {
   std::map<std::string, ClassRule> classes;  ///< columns that a study may use as classes
   bool drop_unlisted = true;                 ///< a row of another label counts as the zero row of no class
   MissingPolicy missing = MissingPolicy::kZeroRow;
-  std::optional<RowBound> row_bound;  ///< if there is one, a study has the same
-  std::string person;                 ///< column that says whose a row is, for studies that protect people
+  std::optional<RowBound> row_bound;   ///< if there is one, a study has the same
+  std::string person;                  ///< column that says whose a row is, for studies that protect people
+  bool missing_person_is_own = false;  ///< a row without an id is a person of its own; false: the study is refused
 
   std::string ledger;  ///< empty: the default one
   std::string dataset;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "eigenveil/forecast/row_law.hpp"
 #include "eigenveil/rows/bounded_rows.hpp"
 
 namespace eigenveil {
@@ -43,6 +44,8 @@ class PublicModel {
   virtual Result<Sample> draw(std::size_t rows, int threads) const = 0;
   /// The draws for its own number of rows stand for any other too.
   virtual bool one_sample() const { return true; }
+  /// What sums over its rows are, without rows; none: they have to be drawn.
+  virtual std::unique_ptr<RowLaw> law() const { return nullptr; }
   /// What a reader of a forecast by this sample should know.
   virtual std::vector<std::string> notes(const Sample& /*sample*/) const { return {}; }
 };
@@ -55,6 +58,7 @@ class Samples {
  public:
   Samples(const PublicModel& model, int threads) : model_(model), threads_(threads) {}
   Result<const Sample*> at(std::size_t rows);
+  const Sample* own() const { return own_ ? &*own_ : nullptr; }  ///< if it was asked for
 
  private:
   const PublicModel& model_;

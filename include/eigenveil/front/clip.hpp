@@ -23,6 +23,8 @@ class Clip final : public Published {
     std::optional<Optimizer> optimizer = {};    ///< batch, pair: default Adam
     std::optional<double> lr = {};              ///< batch, pair: learning rate; default: the optimizer's
     std::optional<ClipMethod> start = {};       ///< batch, pair: cross or whitened first; default: random
+    /// Whose the pairs are: `column` is the path of a text file, an id per line. Default: each is protected by itself.
+    std::optional<PersonOptions> person = {};
     EIGENVEIL_RUN_OPTIONS
   };
 

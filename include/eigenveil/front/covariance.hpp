@@ -17,6 +17,7 @@ class Covariance final : public PublishedComponents {
   struct Options {
     EIGENVEIL_ROW_OPTIONS
     std::optional<PcaMethod> method = PcaMethod::kGram;  ///< gram or spiked; none: the better forecast
+    Scale scale = Scale::kRange;                         ///< correlation: the correlation matrix too (gram)
     bool dense = false;                                  ///< spiked: the d x d matrix too
     std::optional<Eigen::Index> rank = {};               ///< spiked; default: as many as stand out of the noise
     Guarantee guarantee = Guarantee::kStrict;            ///< spiked
@@ -28,6 +29,7 @@ class Covariance final : public PublishedComponents {
   };
 
   Matrix covariance;      ///< d x d, of the features; empty for spiked unless dense
+  Matrix correlation;     ///< likewise, with `scale` correlation: then components and eigenvalues are of it
   double noise_variance;  ///< zero for gram
 
   explicit Covariance(std::shared_ptr<const Model> model);

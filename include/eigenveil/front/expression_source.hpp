@@ -22,7 +22,7 @@ class ExpressionSource final : public RowSource {
   }
 
   const std::vector<std::string>& columns() const override { return names_; }
-  std::optional<std::size_t> rows_announced() const override { return static_cast<std::size_t>(expression_.rows()); }
+  std::optional<std::size_t> rows_announced() const override { return expression_.rows(); }
   double progress() const override {
     return expression_.rows() == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(expression_.rows());
   }
@@ -32,12 +32,12 @@ class ExpressionSource final : public RowSource {
   }
   Status next(RawBatch& batch, std::size_t max_rows) override {
     const Eigen::Index rows = count(max_rows), columns = expression_.cols();
-    if (names_.size() != static_cast<std::size_t>(columns))
+    if (std::ssize(names_) != columns)
       return usage_error("there are " + std::to_string(names_.size()) + " names for " + std::to_string(columns) +
                          " columns");
-    batch.first_row = static_cast<std::size_t>(done_);
-    batch.rows = static_cast<std::size_t>(rows);
-    batch.values.resize(static_cast<std::size_t>(rows * columns));
+    batch.first_row = done_;
+    batch.rows = rows;
+    batch.values.resize(rows * columns);
     Eigen::Map<RowMajorMatrix>(batch.values.data(), rows, columns) =
         expression_.middleRows(done_, rows).template cast<double>();
     done_ += rows;
@@ -45,9 +45,7 @@ class ExpressionSource final : public RowSource {
   }
 
  private:
-  Eigen::Index count(std::size_t most) const {
-    return static_cast<Eigen::Index>(std::min(most, static_cast<std::size_t>(expression_.rows() - done_)));
-  }
+  Eigen::Index count(std::size_t most) const { return std::min<std::size_t>(most, expression_.rows() - done_); }
 
   // A reference to a matrix, a copy of a light expression; a product is computed once.
   typename Eigen::internal::nested_eval<Derived, 1>::type expression_;

@@ -15,6 +15,7 @@ class Gep final : public PublishedDirections {
     Required<double> sensitivity_a;  ///< how far replacing one row can move A as it is given, in Frobenius norm
     Required<double> sensitivity_b;  ///< the same of B
     Required<Eigen::Index> rows;     ///< public number of rows behind the matrices, for the record
+    std::string person = {};         ///< column that said whose a row was: all three above are then about people
     EIGENVEIL_GEP_OPTIONS
     EIGENVEIL_RUN_OPTIONS
   };

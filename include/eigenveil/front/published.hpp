@@ -75,6 +75,7 @@ class PublishedComponents : public PublishedDirections {
   Vector eigenvalues_estimate;  ///< with the bias of noise and sampling taken out
   Vector eigenvalues_low;       ///< of their 95% bands
   Vector eigenvalues_high;
+  Vector spread;                ///< d, correlations alone: deviations that features were divided by
   Matrix components_deviation;  ///< K x d: of loadings about cos(angle) . loading; more than 1.96 of them is a finding
   Vector variance_share;        ///< of the total variance; empty: unknown
   Vector variance_share_low;    ///< of their 95% bands

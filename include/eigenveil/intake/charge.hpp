@@ -35,6 +35,7 @@ struct LedgerEntry {
   std::string created;  ///< UTC, ISO 8601
   std::string purpose;
   std::string unit;              ///< "row" or "person": what the budget pays for
+  std::string mark = {};         ///< tells it from every entry of every other ledger
   std::uint64_t generation = 0;  ///< of the ledger afterwards: a copy that has not come so far is older than the model
   std::optional<DatasetBudget::Limit> limit;
   double spent_before = 0;  ///< epsilon at the delta of the limit

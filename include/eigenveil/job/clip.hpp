@@ -25,6 +25,10 @@ struct ClipJob {
   std::shared_ptr<GivenRows> given_y = {};
 };
 
+/// Whose the pairs are: the column of `person` is a text file, an id per line, whose name without its ending stands for
+/// it in ledgers and manifests.
+void name_people(ClipJob& job, PersonOptions person);
+
 /// Model "clip": image_weights (r x d1), image_offset (r), text_weights (r x d2), text_offset (r):
 ///   f(x) = image_weights e(x) - image_offset,  g(y) = text_weights e(y) - text_offset, both to be made of unit length.
 Result<Study> study(ClipJob job);

@@ -8,14 +8,14 @@ namespace eigenveil {
 
 /// Private training of a TorchScript module: T steps, each the gradient of a whole Poisson batch, clipped and noised.
 struct ClipTrainJob {
-  std::string module;        ///< forward(images, tokens), or loss(batch)
-  std::string loss_module;   ///< on the embeddings of forward; empty: symmetric InfoNCE
-  double temperature = 0.1;  ///< of InfoNCE
-  std::string data;          ///< NPZ: arrays of the same rows
-  std::string person;        ///< array of integers, whose pair it is: what is protected is a person. Empty: a pair
-  double clip = 0;           ///< c: the gradient of a batch is scaled to this length at most
-  double sample_rate = 0;    ///< q: the probability of a pair to be in a batch
-  long long steps = 0;       ///< T
+  std::string module;                        ///< forward(images, tokens), or loss(batch)
+  std::string loss_module;                   ///< on the embeddings of forward; empty: symmetric InfoNCE
+  double temperature = 0.1;                  ///< of InfoNCE
+  std::string data;                          ///< NPZ: arrays of the same rows
+  std::optional<PersonOptions> person = {};  ///< an array of integers, whose pair it is; none: a pair is protected
+  double clip = 0;                           ///< c: the gradient of a batch is scaled to this length at most
+  double sample_rate = 0;                    ///< q: the probability of a pair to be in a batch
+  long long steps = 0;                       ///< T
   Optimizer optimizer = Optimizer::kAdam;
   double lr = 1e-3;        ///< learning rate
   PrivacyOptions privacy;  ///< add-remove-one

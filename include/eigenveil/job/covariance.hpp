@@ -14,9 +14,11 @@ struct CovarianceJob {
   SpikedOptions spiked = {};
   bool dense = false;  ///< spiked: write the d x d matrix too
   PublicGuess guess = {};
+  Scale scale = Scale::kRange;  ///< correlation: gram
 };
 
-/// Model "covariance": as "pca", with noise_variance, and for gram (or dense) covariance.
+/// Model "covariance": as "pca", with noise_variance, and for gram (or dense) covariance. With correlations its
+/// components and eigenvalues are theirs, and it has correlation (d x d) and spread (d) too.
 Study study(CovarianceJob job);
 
 /// How well the methods would do on such rows. `rank`: of the spiked model; default: found by the method.

@@ -20,12 +20,14 @@ struct ForecastRequest {
   std::shared_ptr<const PublicModel> model;
   std::vector<Contender> contenders;  ///< of those that have one method, the best is shown
   std::string kind_of_contender = "method";
-  std::string remedies;       ///< for noise that drowns the signal
-  nlohmann::json facts = {};  ///< beside what every report says
+  std::string subject = "The answer";  ///< that will be off by the error, in words
+  std::string remedies;                ///< for noise that drowns the signal
+  nlohmann::json facts = {};           ///< beside what every report says
   std::vector<std::string> notes = {};
   Budget budget;
   double target_error = 0.1;
-  bool curves = false;  ///< the error against rows and against epsilon too
+  double rows_each = 1;  ///< the rows of the model are people who have so many each: sums take so much longer
+  bool curves = false;   ///< the error against rows and against epsilon too
   int threads = 1;
 };
 
@@ -36,8 +38,18 @@ struct ForecastLine {
   Forecast forecast;
   std::optional<std::size_t> rows_needed = {};  ///< for the target error, at the same budget; none: more than 4096 n
   std::optional<double> epsilon_needed = {};  ///< for the target error, with the same rows; none: more than 64 epsilon
+  /// Curves never rise: what more rows, or more epsilon, were simulated to err more is averaged with its neighbours
+  /// (isotonic regression).
   std::vector<std::pair<double, double>> error_by_rows = {};
   std::vector<std::pair<double, double>> error_by_epsilon = {};
+};
+
+/// What the best method will have reached, in words, and what would take it to all that is wanted.
+struct Outcome {
+  std::string sentence;
+  std::optional<std::size_t> components = {};   ///< of those that are asked for, how many will be found
+  std::optional<std::size_t> rows_needed = {};  ///< for all of them, or for the target error
+  std::optional<double> epsilon_needed = {};
 };
 
 struct ForecastReport {
@@ -45,6 +57,7 @@ struct ForecastReport {
   std::size_t best;
   std::vector<std::string> warnings;
   ErrorUnit unit;
+  Outcome outcome = {};
 
   const Forecast& winner() const { return lines[best].forecast; }
 };

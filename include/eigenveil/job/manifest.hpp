@@ -17,6 +17,9 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
 nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json options, const PrivacyOptions& privacy,
                                const Charge& charge, std::optional<double> rows);
 
+/// "equal", or "rows:20".
+std::string weight_in_words(const PersonOptions& person);
+
 /// Whose rows they are and what they count for, in place of how many rows there are. `people`: public, or a released
 /// noisy count of what all rows weigh.
 void add_person(nlohmann::json& manifest, const PersonOptions& person, const std::string& column,

@@ -7,7 +7,7 @@ namespace eigenveil {
 
 /// Private solutions of A v = lambda B v for two given matrices, from files to a released model.
 struct MatricesJob {
-  FitJob fit;  ///< its rows are not used
+  FitJob fit;  ///< of its rows only `person` is used: then sensitivities and `rows` are those of people
   GepChoices gep;
   std::string matrix_a;  ///< d x d, symmetric; any kind of file that rows may have
   std::string matrix_b;

@@ -13,16 +13,20 @@ struct PcaJob {
   std::size_t components;
   std::optional<PcaMethod> method = PcaMethod::kGram;  ///< none: by forecast
   std::optional<std::size_t> sparsity = {};            ///< gram, sparse-power (which needs it)
+  Scale scale = Scale::kRange;                         ///< correlation: gram
   PowerOptions power = {};                             ///< the power methods; `power` itself takes no filter
   bool choose_rounds = false;                          ///< by forecast
   SpikedOptions spiked = {};                           ///< spiked
   PublicGuess guess = {};                              ///< for forecasts
+  std::optional<double> score_plot = {};  ///< share of the budget for a picture of the rows; by class, if they have one
 };
 
-/// Model "pca": components (K x d), eigenvalues (K), mean, offset and scale (d); spiked also noise_variance.
+/// Model "pca": components (K x d), eigenvalues (K), mean, offset and scale (d); spiked also
+/// noise_variance, correlations also spread (d), a score plot also score_counts and score_edges.
 Study study(PcaJob job);
 
 /// How well the methods would do on such rows.
-ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget);
+/// `score_plot`: what a picture of the rows takes of the budget.
+ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, std::optional<double> score_plot = {});
 
 }  // namespace eigenveil

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/estimators/estimator.hpp"
 #include "eigenveil/estimators/preparation.hpp"
 #include "eigenveil/forecast/public_model.hpp"
@@ -23,7 +24,8 @@ struct FitJob {
   std::optional<std::string> out = {};  ///< model.npz; none: nothing is written
   std::string report = {};              ///< report.html; empty: none
   ReportOptions report_options = {};
-  Confirm confirm = {};  ///< hears concerns before the charge; none: nobody asks
+  Confirm confirm = {};                    ///< hears concerns before the charge; none: nobody asks
+  Existing existing = Existing::kReplace;  ///< what becomes of files that have the names of model and report
 };
 
 /// Which of the rivals, and the forecasts that made it so.
@@ -54,6 +56,9 @@ struct Release {
   Model model;
   BoundingDiagnostics diagnostics;  ///< private: for the operator's terminal alone
   std::vector<std::string> notes;   ///< what the number of rows says about the options. Private likewise
+  std::string out = {};             ///< where the model is: beside the name that was asked for, if that was taken since
+  std::string report = {};          ///< likewise
+  std::string unrecorded = {};      ///< why the ledger does not know the model's file; empty: it does, or need not
 };
 
 /// Opens, checks, bounds, charges, fits, writes; in that order, so that a bad file or an unwritable folder costs
@@ -66,6 +71,9 @@ Result<Release> release(const FitJob& job, const Rivals& rivals, const OpenedDat
 
 /// Refuses what does not fit the public facts or could not be written, before a row is read.
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened);
+
+/// Has the ledger take note of the file that was written for a charge. If that fails, nothing is lost but the note.
+Status record_file(const PrivacyOptions& privacy, const Charge& charge, const std::string& path);
 
 /// What has to be learnt and paid for before an estimator's own work, as the row options say.
 PreparationOptions preparation_of(const RowOptions& rows);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/base/types.hpp"
 #include "eigenveil/ledger/payer.hpp"
 #include "eigenveil/ledger/reservation.hpp"
@@ -48,6 +49,9 @@ struct ReservationRecord {
   std::string purpose;
   ReservationState state;
   PrivacyPlan plan;
+  std::string mark =
+      {};  ///< keyed hash of what never changes of it: no entry of another ledger, or of another past, has it
+  std::string model = {};  ///< SHA-256 of the file that was written for it; empty: none was recorded
 };
 
 struct DatasetStatus {
@@ -112,6 +116,15 @@ class Ledger {
                            const std::string& key, const WorkFacts& facts,
                            std::optional<std::chrono::system_clock::time_point> expires = {});
   Result<std::optional<WorkRecord>> find_work(const std::string& key);
+
+  /// Records which file was written for an entry: the first one stays. Called after the file is there, so that a run
+  /// that is cut off in between has a file that the ledger does not know, and nothing worse.
+  Status record_model(std::int64_t entry, const std::string& sha256);
+  struct Entry {
+    std::string dataset;
+    ReservationRecord record;
+  };
+  Result<std::optional<Entry>> find_entry(std::int64_t id);
   /// Goes up with every change of the file: an older copy has a lower one.
   Result<std::uint64_t> generation();
 
@@ -123,6 +136,10 @@ class Ledger {
   Status accept_restore(const std::string& name, std::optional<Epsilon> spent);
   /// How many rows were checked against their checksums. (`open` and every transaction that charges do the same.)
   Result<std::int64_t> verify();
+
+  /// A copy as of one moment, whatever is being charged meanwhile, and its key beside it (PATH.key), both for the owner
+  /// alone. Brought back in the place of a ledger that has gone on, it is an older copy and frozen.
+  Status backup(const std::string& path, Existing existing = Existing::kRefuse);
 
   /// Reads the files and folders; nothing is stored.
   Result<FileKeys> hash_files(const std::vector<std::string>& paths) const;

@@ -15,8 +15,8 @@ class Directions {
   /// Truncates X toward zero. Refuses what is not finite, empty, or far from orthonormal (spectral norm above 2).
   static Result<Directions> quantise(const Matrix& X);
 
-  std::size_t rows() const { return static_cast<std::size_t>(scaled_.rows()); }
-  std::size_t columns() const { return static_cast<std::size_t>(scaled_.cols()); }
+  std::size_t rows() const { return scaled_.rows(); }
+  std::size_t columns() const { return scaled_.cols(); }
 
   /// A proved upper bound on max(1, ||X||_2): by Gershgorin on the exact integer matrix X^T X, rounded up.
   double norm_factor() const { return norm_factor_; }

@@ -23,10 +23,11 @@ class GradientOracle {
 
   /// `reservation` must outlive the oracle; `answered` of its answers were given before, under `label`. `person`: whose
   /// row each one is, by numbers from 0 in the order of their first rows; a step then takes people, and of each one row
-  /// of theirs by chance. Empty: it takes rows.
+  /// of theirs by chance, of a person of m < `least_rows` rows with probability m / `least_rows` only. Empty: it takes
+  /// rows.
   static Result<GradientOracle> make(Reservation& reservation, std::size_t rows, std::size_t entries, double clip,
                                      SecureRandom random, const std::string& label, long long answered,
-                                     const std::vector<std::uint32_t>& person = {});
+                                     const std::vector<std::uint32_t>& person = {}, std::size_t least_rows = 1);
 
   /// Draws a sample, has its vector computed, and releases it: `entries` rows, one column.
   Result<Released<Matrix>> ask(const std::string& label, const Function& vector);
@@ -51,6 +52,7 @@ class GradientOracle {
   bool answering_ = false;
   std::vector<std::size_t> chosen_;
   std::vector<std::vector<std::size_t>> rows_of_;  // of each person
+  std::size_t least_rows_ = 1;
 };
 
 }  // namespace eigenveil

@@ -50,7 +50,20 @@ struct SoftmaxGradient {
   double clip;
 };
 
-using SumQuery = std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms, ProjectedGram, SoftmaxGradient>;
+/// sum e_cell (cells x 1): where (t_1, t_2) = X^T u lies in a grid, in each class by itself. Its cell is number
+/// (class (a + 1) + i) (b + 1) + j, where i of the a first cuts are at most t_1 and j of the b second ones at most t_2.
+/// K = 1 needs no classes; rows of no class add nothing.
+struct ScoreCounts {
+  Directions X;                ///< d x 2
+  std::vector<double> first;   ///< ascending
+  std::vector<double> second;  ///< likewise
+  std::size_t classes;
+
+  std::size_t cells() const { return classes * (first.size() + 1) * (second.size() + 1); }
+};
+
+using SumQuery =
+    std::variant<Gram, Apply, ClassSums, ClassCounts, SquaredNorms, ProjectedGram, SoftmaxGradient, ScoreCounts>;
 
 /// For each point of an ascending grid: how many rows have a norm ||u||, or ||X^T u|| if directions are given, above it
 struct NormExceedance {

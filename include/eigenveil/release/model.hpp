@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/base/named_array.hpp"
 #include "eigenveil/base/types.hpp"
 #include "eigenveil/data/column_map.hpp"
@@ -16,10 +17,10 @@ namespace eigenveil {
 /// Manifest keys: eigenveil (version), model ("pca"), method, options, adjacency, epsilon, delta, accounting,
 /// events [{label, mechanism, count}], noise [{label, entries, deviation}] of the answers as sums, guarantee (words),
 /// private (false when seeded), warnings [words], ledger {used, dataset, and of the entry that was charged: entry,
-/// generation, unit, epsilon, delta, spent_before, spent_after, remaining}, released (day, UTC) and purpose of that
-/// entry, rows (replace-one only), features [names],
-/// columns [specs of the public column map]; optional: noise_edge (the largest eigenvalue that noise alone would
-/// typically produce). The arrays of each kind of model, and the keys that only it has, are in release/kinds.cpp.
+/// mark, generation, unit, epsilon, delta, spent_before, spent_after, remaining}, released (day, UTC) and purpose of
+/// that entry, rows (replace-one only), features [names], columns [specs of the public column map]; optional:
+/// noise_edge (the largest eigenvalue that noise alone would typically produce). The arrays of each kind of model, and
+/// the keys that only it has, are in release/kinds.cpp.
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;
@@ -37,8 +38,11 @@ std::string privacy_in_words(const Model& model);
 /// Refuses a model whose arrays are not finite, or do not fit together as its kind says. `where` begins the message.
 Status validate(const Model& model, const std::string& where);
 
+/// Of parts that came from anywhere: checked as a whole, the types of what the manifest says included.
+Result<Model> model_from(std::vector<NamedArray> arrays, const std::string& manifest, const std::string& where);
+
 /// Both validate: a model that cannot be read back is not written.
-Status write_model(const Model& model, const std::string& path);
+Status write_model(const Model& model, const std::string& path, FileModes modes = {});
 Result<Model> read_model(const std::string& path);
 
 /// The public column map, as manifest entries and back.

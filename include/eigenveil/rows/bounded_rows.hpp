@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,7 +75,7 @@ class BoundedRows {
   bool weighted() const { return lattice_.weight_bits > 0; }
   /// Of rows of people, in ascending order of `first`; private.
   const std::vector<WeightRun>& runs() const { return runs_; }
-  /// Whose row each one is, and how many rows a person has; private.
+  /// Whose row each one is, and how many rows a person has; private. None unless the rule wants them numbered.
   const std::vector<std::uint32_t>& person() const { return person_; }
   const std::vector<std::uint32_t>& rows_of() const { return rows_of_; }
   std::size_t least_rows() const { return least_rows_; }
@@ -97,8 +98,9 @@ class BoundedRows {
   template <class Map>
   Status replace(RowBound radius, const Map& map);
 
-  Status group(PersonIds::People people, const PersonRule& rule, const ChunkStore::Options& storing);
-  Status move_rows(const std::vector<std::uint32_t>& rows_with, const ChunkStore::Options& storing);
+  Status group(std::unique_ptr<const PersonIds> ids, const PersonRule& rule, const ChunkStore::Options& storing);
+  Result<ChunkStore> numbered_counts(const PersonIds& ids, const PersonRule& rule);
+  Status move_rows(const ChunkStore& rows_with, const ChunkStore::Options& storing);
 
   BoundedRows(ChunkStore store, Lattice lattice, int threads)
       : store_(std::move(store)), lattice_(lattice), threads_(threads) {}

@@ -34,6 +34,8 @@ class ChunkStore {
   Status allot(std::size_t rows);
   /// Rows at their place in a store that was allotted.
   Status put(std::size_t first, const std::int32_t* rows, std::size_t count);
+  /// Where the row lies in a store that is not spilled; those behind it up to the chunk's end follow.
+  std::int32_t* at(std::size_t row) { return memory_[row / chunk_rows_].data() + row % chunk_rows_ * columns_; }
 
   /// The rows of a chunk, row-major: in place, or read into `buffer`. Several threads may read at once.
   Result<const std::int32_t*> read(std::size_t chunk, std::vector<std::int32_t>& buffer) const;

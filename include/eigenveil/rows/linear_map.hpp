@@ -12,8 +12,8 @@ class LinearMap {
   /// Truncates M toward zero. Refuses what is empty, not finite, or has columns longer than 2^200.
   static Result<LinearMap> quantise(const Matrix& M);
 
-  std::size_t rows() const { return static_cast<std::size_t>(scaled_.rows()); }
-  std::size_t columns() const { return static_cast<std::size_t>(scaled_.cols()); }
+  std::size_t rows() const { return scaled_.rows(); }
+  std::size_t columns() const { return scaled_.cols(); }
   double step() const { return step_; }
 
   /// M as it is used.

@@ -16,6 +16,7 @@ struct PersonRule {
   std::size_t least_rows = 1;  ///< M of w = 1 / max(M, m) for a person of m rows; 1: all people count alike
   std::optional<std::size_t> most_rows = {};  ///< so many of a person's rows are kept, by chance
   bool missing_is_own = false;                ///< a row without an id is a person of its own; false: it is refused
+  bool numbered = true;  ///< rows tell whose they are, for batches: 4 bytes a row in memory. False: sums need it not
   /// Uniform on 0, ..., n - 1, from a secret stream: for `most_rows`.
   std::function<std::uint64_t(std::uint64_t)> below = {};
   /// Where others hold rows of the same people: makes of how many rows a person has here how many they have in all, and
@@ -37,7 +38,8 @@ inline std::uint64_t count_weight(std::uint64_t weight) { return weight >> (kPer
 /// Whose rows they are, told from ids that come in with the rows, and are counted once all are in.
 class PersonIds {
  public:
-  /// `memory_bytes`: half for ids, which go to an unnamed file beyond it, half for 24 bytes a person.
+  /// `memory_bytes`: a third each for ids and for counts of rows, which go to unnamed files beyond it, and for 24 bytes
+  /// a person.
   PersonIds(std::size_t memory_bytes, const std::string& spill_folder);
 
   Status append(const PersonId* ids, std::size_t count);
@@ -50,10 +52,25 @@ class PersonIds {
   /// Counts people in as many parts as memory asks for: the result is the same.
   Result<People> count(bool with_ids = false) const;
 
+  struct Counts {
+    ChunkStore rows_with;  ///< of each row: how many rows its person has
+    std::size_t people = 0;
+    bool one_row_each = true;
+  };
+  /// The same without numbers of people, of which memory would hold one a row.
+  Result<Counts> count_rows() const;
+
+  /// For counts of rows as `count_rows` has them.
+  ChunkStore counts() const;
+
  private:
   Status add_ids(People& people) const;
   Result<bool> count_part(std::size_t part, std::size_t parts, People& people) const;
-  std::size_t table_bytes_;
+  Result<bool> count_part(std::size_t part, std::size_t parts, Counts& counts) const;
+  template <class Row>
+  Status for_each_row(std::size_t part, std::size_t parts, ChunkStore& numbers, const Row& row) const;
+  std::size_t part_bytes_;
+  std::string spill_folder_;
   ChunkStore ids_;
 };
 

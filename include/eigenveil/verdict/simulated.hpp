@@ -40,6 +40,12 @@ struct Found {
   Matrix directions;
 };
 
+/// Where draws of the judged directions lie.
+struct Lying {
+  Vector values;   ///< of the truth that was drawn from: all that are known, 0 where there is none
+  Matrix squares;  ///< of each direction's coordinates among the true ones, then of all that is left, as expected
+};
+
 /// An estimator that can be run again on made-up populations: those with the released directions and other values.
 struct Rerun {
   /// Those that are judged, and two more if there are: the last one has a neighbour too.
@@ -53,7 +59,8 @@ struct Rerun {
   /// A value is more than noise if it lies this many deviations above what a population without it gives. Values that
   /// are squares have longer tails: 3.
   double pass = 2.4;
-  double effort = 1;  ///< share of the usual number of draws
+  double effort = 1;       ///< share of the usual number of draws
+  Lying* lying = nullptr;  ///< if not null: filled where anything is more than noise
 };
 
 /// The most columns for which estimators are run again.

@@ -39,7 +39,7 @@ bool trains(const ClipOptions& options) {
 bool has_classes(const ClipOptions& options) { return options.captions.rows() > 0; }
 
 PreparationOptions preparation(const ClipOptions& options) {
-  PreparationOptions prepared{.mean = MeanBy::kOnce};
+  PreparationOptions prepared{.mean = MeanBy::kOnce, .count_rows = options.count_rows};
   if (has_classes(options)) prepared.bound = *RowBound::of(kCentredLength);
   return prepared;
 }

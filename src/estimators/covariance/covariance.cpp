@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "eigenveil/estimators/pca/gram.hpp"
+#include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 
 namespace eigenveil {
@@ -18,8 +18,13 @@ Matrix CovarianceFit::dense() const {
   return sigma;
 }
 
+Matrix CovarianceFit::covariance() const {
+  const Vector& s = pca.spread;
+  return s.size() == 0 ? dense() : Matrix(s.asDiagonal() * dense() * s.asDiagonal());
+}
+
 PcaProgram pca_program(const CovarianceProgram& program) {
-  return {program.method, {1, program.preparation, {}}, program.spiked.power, program.spiked};
+  return {program.method, {1, program.preparation, {}, program.scale}, program.spiked.power, program.spiked};
 }
 
 Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget) {
@@ -38,7 +43,10 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle) {
     return CovarianceFit{std::move(spiked.pca), *spiked.noise_variance, spiked.assumed};
   }
   auto released = EIGENVEIL_TRY(release_covariance(oracle, program.preparation));
-  auto pairs = EIGENVEIL_TRY(top_eigenpairs(released.covariance, oracle.shape().columns));
+  std::optional<ReleasedCorrelation> correlation;
+  if (program.scale == Scale::kCorrelation) correlation = correlation_of(released);
+  const std::size_t d = oracle.shape().columns;
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(correlation ? correlation->correlation : released.covariance, d));
   fix_signs(pairs.vectors);
   // The nearest positive semidefinite matrix: negative eigenvalues become zero.
   const double tau = released.prepared.mean_deviation;
@@ -46,9 +54,13 @@ Result<CovarianceFit> fit(const CovarianceProgram& program, Oracle& oracle) {
                 pairs.values.cwiseMax(0.0),
                 released.prepared.mean,
                 released.prepared.rows,
-                noise_line(moments_of(released), pairs.values),
+                correlation ? noise_line(*correlation, pairs.values) : noise_line(moments_of(released), pairs.values),
                 tau,
-                judge_of(released, oracle.shape().columns)};
+                correlation ? judge_of(*correlation, d) : judge_of(released, d)};
+  if (correlation) {
+    pca.spread = correlation->spread;
+    pca.left_out = correlation->left_out;
+  }
   released.covariance.diagonal().array() += tau * tau;  // as it was released
   return CovarianceFit{std::move(pca), 0, {}, NoisyCovariance{std::move(released.covariance), released.noise, tau}};
 }
@@ -62,7 +74,9 @@ class CovarianceEstimator final : public Estimator {
   std::string_view name() const override { return "covariance"; }
   std::string method() const override { return std::string(eigenveil::name(program_.method)); }
   std::string purpose() const override {
-    return fmt::format("covariance, method {}{}", method(), guarantee_words(pca_program(program_)));
+    return fmt::format("covariance, method {}{}{}", method(),
+                       program_.scale == Scale::kCorrelation ? ", correlations" : "",
+                       guarantee_words(pca_program(program_)));
   }
   nlohmann::json options() const override {
     nlohmann::json options = options_json(pca_program(program_));
@@ -89,7 +103,9 @@ class CovarianceEstimator final : public Estimator {
              {"noise_variance", Vector::Constant(1, fitted.noise_variance), true},
              {"mean", fitted.pca.mean, true}},
             fitted.pca.rows};
-    if (program_.method == PcaMethod::kGram || dense_) fit.arrays.push_back({"covariance", fitted.dense()});
+    add_spread(fit, fitted.pca);
+    if (program_.method == PcaMethod::kGram || dense_) fit.arrays.push_back({"covariance", fitted.covariance()});
+    if (program_.scale == Scale::kCorrelation) fit.arrays.push_back({"correlation", fitted.dense()});
     if (fitted.noisy) {
       fit.arrays.push_back({"second_moments", fitted.noisy->second_moments});
       fit.facts["second_moments"] = {{"deviation", fitted.noisy->deviation},

@@ -131,7 +131,7 @@ Result<Verdict> CcaOnce::judge() const {
   CcaOnce wider = *this;
   wider.options_.components = std::min<std::size_t>(
       options_.components + 2, std::min({static_cast<std::size_t>(d_.x), static_cast<std::size_t>(d_.y),
-                                         options_.sparsity.value_or(static_cast<std::size_t>(d_.x + d_.y))}));
+                                         options_.sparsity.value_or(d_.x + d_.y)}));
   const auto solved = EIGENVEIL_TRY(wider.solve());
   Rerun rerun{.released = found_in(result_of(solved, d_, prepared_)),
               .components = options_.components,
@@ -209,8 +209,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Preparation& prepared, con
   FlowOptions flow{.rounds = options.rounds, .step = options.step, .sparsity = options.sparsity};
   flow.literal = options.literal;
   flow.first_view = d.x;
-  const auto flowed = EIGENVEIL_TRY(
-      rayleigh_flow(multiply, random_start(static_cast<std::size_t>(d.x + d.y), options.components), flow));
+  const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, random_start(d.x + d.y, options.components), flow));
   return GepResult{flowed.values, flowed.V, ridge, 0, {}};
 }
 

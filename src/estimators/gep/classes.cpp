@@ -53,10 +53,10 @@ struct Classes {
 };
 
 Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) {
-  Matrix merged = Matrix::Zero(fine.rows(), static_cast<Eigen::Index>(first.size()));
+  Matrix merged = Matrix::Zero(fine.rows(), first.size());
   for (std::size_t group = 0, c = 0; c < static_cast<std::size_t>(fine.cols()); ++c) {
     if (group + 1 < first.size() && c >= first[group + 1]) ++group;
-    merged.col(static_cast<Eigen::Index>(group)) += fine.col(static_cast<Eigen::Index>(c));
+    merged.col(group) += fine.col(c);
   }
   return merged;
 }
@@ -108,7 +108,7 @@ Status set_averages(Classes& result, const Vector& counts, const Matrix& sums) {
   double smallest = std::numeric_limits<double>::infinity();
   for (Eigen::Index c = 0; c < counts.size(); ++c) {
     if (counts[c] < least) {
-      result.empty.push_back(static_cast<std::size_t>(c));
+      result.empty.push_back(c);
       continue;
     }
     used += counts[c];
@@ -200,7 +200,7 @@ Result<Verdict> ClassesOnce::judge() const {
   // Two more than are judged, if there are: the last one has a neighbour too.
   ClassesOnce wider = *this;
   std::size_t& components = wider.options_.gep.components;
-  const auto taking_part = static_cast<std::size_t>((classes_.weights.array() > 0).count());
+  const std::size_t taking_part = (classes_.weights.array() > 0).count();
   components = std::min({components + 2, std::max<std::size_t>(taking_part, 2) - 1,
                          static_cast<std::size_t>(gram_.rows()), options_.gep.sparsity.value_or(components + 2)});
   components = std::max(components, options_.gep.components);
@@ -238,7 +238,7 @@ Result<GepResult> solve_by_flow(Oracle& oracle, const Classes& classes, const Cl
   FlowOptions flow{.rounds = options.gep.rounds, .step = options.gep.step, .sparsity = options.gep.sparsity};
   flow.literal = options.gep.literal;
   flow.semidefinite = true;
-  const auto d = static_cast<std::size_t>(classes.mean.size());
+  const std::size_t d = classes.mean.size();
   const auto flowed = EIGENVEIL_TRY(rayleigh_flow(multiply, random_start(d, options.gep.components), flow));
   return GepResult{flowed.values, flowed.V, ridge, 0, {}};
 }
@@ -252,8 +252,7 @@ std::vector<std::size_t> merge_slices(const Vector& counts, std::size_t groups) 
   for (Eigen::Index c = 0; c < counts.size(); ++c) {
     // a new group begins where the middle of the slice lies beyond the share of the groups so far
     const double middle = filled + counts[c] / 2;
-    if (c > 0 && first.size() < groups && middle >= share * static_cast<double>(first.size()))
-      first.push_back(static_cast<std::size_t>(c));
+    if (c > 0 && first.size() < groups && middle >= share * static_cast<double>(first.size())) first.push_back(c);
     filled += counts[c];
   }
   return first;

@@ -66,7 +66,7 @@ double leading_norm(const Vector& v, std::size_t count) {
   if (count >= static_cast<std::size_t>(v.size())) return v.norm();
   std::vector<double> squares(v.data(), v.data() + v.size());
   for (double& x : squares) x *= x;
-  const auto middle = squares.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto middle = squares.begin() + count;
   std::nth_element(squares.begin(), middle, squares.end(), std::greater<>());
   return std::sqrt(std::accumulate(squares.begin(), middle, 0.0));
 }
@@ -74,14 +74,12 @@ double leading_norm(const Vector& v, std::size_t count) {
 // Keeps the s rows of V of largest norm.
 void keep_rows(Matrix& V, std::optional<std::size_t> s) {
   if (!s || *s >= static_cast<std::size_t>(V.rows())) return;
-  std::vector<double> norms(static_cast<std::size_t>(V.rows()));
-  for (std::size_t i = 0; i < norms.size(); ++i) norms[i] = V.row(static_cast<Eigen::Index>(i)).squaredNorm();
+  std::vector<double> norms(V.rows());
+  for (std::size_t i = 0; i < norms.size(); ++i) norms[i] = V.row(i).squaredNorm();
   std::vector<Eigen::Index> order(norms.size());
   std::iota(order.begin(), order.end(), 0);
-  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(*s), order.end(),
-                   [&](Eigen::Index a, Eigen::Index b) {
-                     return norms[static_cast<std::size_t>(a)] > norms[static_cast<std::size_t>(b)];
-                   });
+  std::nth_element(order.begin(), order.begin() + *s, order.end(),
+                   [&](Eigen::Index a, Eigen::Index b) { return norms[a] > norms[b]; });
   for (std::size_t i = *s; i < order.size(); ++i) V.row(order[i]).setZero();
 }
 
@@ -147,8 +145,7 @@ class Average {
 Matrix random_start(std::size_t d, std::size_t k, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  Matrix V =
-      Matrix::NullaryExpr(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k), [&] { return normal(random); });
+  Matrix V = Matrix::NullaryExpr(d, k, [&] { return normal(random); });
   normalise(V);
   return V;
 }
@@ -169,7 +166,7 @@ Result<FlowResult> rayleigh_flow(const Multiply& multiply, Matrix V, const FlowO
     else
       solve_small(block, options.least_b);
 
-    const auto d = static_cast<std::size_t>(V.rows());
+    const std::size_t d = V.rows();
     const std::size_t kept = 2 * options.sparsity.value_or(d);
     Vector b(block.V.cols());
     Matrix next(block.V.rows(), block.V.cols());

@@ -17,7 +17,7 @@ std::size_t sums_bytes(const GepOptions& options, std::size_t columns, std::size
   // A sum per thread in doubles, exact totals of 16 bytes, the released matrix and what the solver copies.
   const std::size_t widest =
       options.noise == GepNoise::kOnce ? std::max(columns, width) : std::max<std::size_t>(8, width);
-  return columns * widest * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
+  return columns * widest * sizeof(double) * (threads + 12);
 }
 
 nlohmann::json options_json(const GepOptions& options) {

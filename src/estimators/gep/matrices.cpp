@@ -20,8 +20,8 @@ std::string matrix_product_label(char which, std::size_t round) { return fmt::fo
 /// A = R U diag(l) U^T R and B = R R with fresh noise, solved again.
 Result<Verdict> judge_matrices(const NoisyMatrices& matrices, GepOptions options) {
   const std::size_t judged = options.components;
-  options.components = std::min(judged + 2, options.sparsity.value_or(static_cast<std::size_t>(matrices.A.rows())));
-  options.components = std::min(options.components, static_cast<std::size_t>(matrices.A.rows()));
+  options.components = std::min(judged + 2, options.sparsity.value_or(matrices.A.rows()));
+  options.components = std::min<std::size_t>(options.components, matrices.A.rows());
   const auto solved = EIGENVEIL_TRY(solve_matrices(matrices, options));
   constexpr double kNoSampling = 1e15;  // the matrices are what they are: nobody drew them
   Rerun rerun{.released = {solved.values, solved.vectors}, .components = judged, .root = {}, .draw = {}};

@@ -46,12 +46,10 @@ Status MatrixOracle::check(const PrivateMatrices& matrices) {
 
 MatrixOracle::Steps MatrixOracle::quantise(const Matrix& M, double sensitivity) {
   const double unit = unit_for(sensitivity);
-  const auto d = static_cast<std::size_t>(M.rows());
+  const std::size_t d = M.rows();
   Steps lattice{std::vector<std::int64_t>(d * d), unit, (sensitivity / unit + 2 * static_cast<double>(d)) * kUpwards};
   // Dividing by a power of two is exact. Each entry is truncated, then the mean of the two triangles is.
-  const auto step = [&](std::size_t i, std::size_t j) {
-    return static_cast<std::int64_t>(std::trunc(M(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) / unit));
-  };
+  const auto step = [&](std::size_t i, std::size_t j) { return static_cast<std::int64_t>(std::trunc(M(i, j) / unit)); };
   for (std::size_t j = 0; j < d; ++j)
     for (std::size_t i = j; i < d; ++i)
       lattice.entries[j * d + i] = lattice.entries[i * d + j] = (step(i, j) + step(j, i)) / 2;
@@ -73,7 +71,7 @@ Result<std::unique_ptr<MatrixOracle>> MatrixOracle::make(const PrivateMatrices& 
                                                          SecureRandom random) {
   EIGENVEIL_TRY(check(matrices));
   return std::unique_ptr<MatrixOracle>(
-      new MatrixOracle(static_cast<std::size_t>(matrices.A.rows()), rows, quantise(matrices.A, matrices.sensitivity_a),
+      new MatrixOracle(matrices.A.rows(), rows, quantise(matrices.A, matrices.sensitivity_a),
                        quantise(matrices.B, matrices.sensitivity_b), std::move(reservation), std::move(random)));
 }
 
@@ -110,13 +108,13 @@ Result<PrivateSum> MatrixOracle::whole(const Steps& from) const {
 
 Result<PrivateSum> MatrixOracle::product(const Steps& from, const Directions& X) const {
   if (X.rows() != d_) return internal_error("directions must fit the matrix");
-  const auto k = static_cast<std::size_t>(X.scaled().cols());
+  const std::size_t k = X.scaled().cols();
   const double moved = from.sensitivity * X.norm_factor() + std::sqrt(static_cast<double>(d_ * k));
   PrivateSum sum{PrivateSum::Layout::kPlain,    d_,        k,
                  Sensitivity(moved * kUpwards), from.unit, std::vector<Int128>(d_ * k)};
   for (std::size_t c = 0; c < k; ++c)
     for (std::size_t j = 0; j < d_; ++j) {
-      const auto x = static_cast<Int128>(X.scaled()(static_cast<Eigen::Index>(j), static_cast<Eigen::Index>(c)));
+      const auto x = static_cast<Int128>(X.scaled()(j, c));
       for (std::size_t i = 0; i < d_; ++i) sum.values[c * d_ + i] += x * from.entries[j * d_ + i];
     }
   // Back to the matrix's own steps, toward zero: an entry's difference grows by less than one.

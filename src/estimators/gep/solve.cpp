@@ -93,15 +93,14 @@ Matrix largest_rows(const Matrix& V, std::size_t s) {
   std::vector<double> norms;
   for (Eigen::Index i = 0; i < V.rows(); ++i) norms.push_back(V.row(i).squaredNorm());
   std::vector<double> sorted = norms;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(s) - 1, sorted.end(), std::greater<>());
+  std::nth_element(sorted.begin(), sorted.begin() + s - 1, sorted.end(), std::greater<>());
   for (Eigen::Index i = 0; i < V.rows(); ++i)
-    if (norms[static_cast<std::size_t>(i)] < sorted[s - 1]) kept.row(i).setZero();
+    if (norms[i] < sorted[s - 1]) kept.row(i).setZero();
   return kept;
 }
 
 Result<Matrix> start_of(const NoisyMatrices& matrices, const Matrix& B, const GepOptions& options) {
-  if (options.start == GepStart::kRandom)
-    return random_start(static_cast<std::size_t>(matrices.A.rows()), options.components);
+  if (options.start == GepStart::kRandom) return random_start(matrices.A.rows(), options.components);
   if (options.start == GepStart::kAdmm) return admm_start(matrices.A, B, matrices.sigma_a, options.components);
   const auto dense = EIGENVEIL_TRY(top_generalized_eigenpairs(matrices.A, B, options.components));
   return Matrix(dense.vectors.colwise().normalized());
@@ -161,7 +160,7 @@ Result<Matrix> admm_start(const Matrix& A, const Matrix& B, double sigma_a, std:
 
 Result<GepResult> solve_matrices(const NoisyMatrices& matrices, const GepOptions& options) {
   EIGENVEIL_TRY(check(options));
-  const auto d = static_cast<std::size_t>(matrices.A.rows());
+  const std::size_t d = matrices.A.rows();
   if (options.components > d)
     return bad_input(fmt::format("`components` is {} but there are {} columns", options.components, d));
   if (options.sparsity && *options.sparsity > d)

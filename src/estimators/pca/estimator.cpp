@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
 
 namespace eigenveil {
@@ -38,7 +39,8 @@ class PcaEstimator final : public Estimator {
   std::string method() const override { return std::string(eigenveil::name(program_.method)); }
   std::string describe() const override { return eigenveil::describe(program_); }
   std::string purpose() const override {
-    return fmt::format("pca, method {}, components {}{}", method(), program_.options.components,
+    return fmt::format("pca, method {}, components {}{}{}", method(), program_.options.components,
+                       program_.options.scale == Scale::kCorrelation ? ", correlations" : "",
                        guarantee_words(program_));
   }
   nlohmann::json options() const override { return options_json(program_); }
@@ -65,6 +67,7 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
            {"eigenvalues", fitted.pca.eigenvalues, true},
            {"mean", fitted.pca.mean, true}},
           fitted.pca.rows};
+  add_spread(fit, fitted.pca);
   if (fitted.noise_variance)
     fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
@@ -78,6 +81,7 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
 nlohmann::json options_json(const PcaProgram& program) {
   nlohmann::json options = {{"components", program.options.components}};
   if (program.options.sparsity) options["sparsity"] = *program.options.sparsity;
+  if (program.options.scale == Scale::kCorrelation) options["scale"] = "correlation";
   if (program.method == PcaMethod::kSpiked)
     add_spiked(options, program.spiked);
   else if (program.method != PcaMethod::kGram)
@@ -88,6 +92,12 @@ nlohmann::json options_json(const PcaProgram& program) {
 std::string guarantee_words(const PcaProgram& program) {
   return program.method == PcaMethod::kSpiked && program.spiked.guarantee == Guarantee::kModel ? ", guarantee model"
                                                                                                : "";
+}
+
+void add_spread(Fit& fit, const PcaResult& pca) {
+  if (pca.spread.size() == 0) return;
+  fit.arrays.push_back({"spread", pca.spread, true});
+  add_left_out(fit, pca.left_out, static_cast<std::size_t>(pca.spread.size()));
 }
 
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
 
@@ -51,15 +52,25 @@ Judge judge_of(ReleasedCovariance released, std::size_t components) {
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
-  auto pairs = top_eigenpairs(released.covariance, options.components);
+  std::optional<ReleasedCorrelation> correlation;
+  if (options.scale == Scale::kCorrelation) correlation = correlation_of(released);
+  const Matrix& S = correlation ? correlation->correlation : released.covariance;
+  auto pairs = top_eigenpairs(S, options.components);
   if (!pairs) return pairs.error();
-  if (options.sparsity) pairs = sparse_eigenpairs(released.covariance, pairs->vectors, *options.sparsity);
+  if (options.sparsity) pairs = sparse_eigenpairs(S, pairs->vectors, *options.sparsity);
   if (!pairs) return pairs.error();
   fix_signs(pairs->vectors);
-  const double edge = noise_line(moments_of(released), pairs->values);
+  const double edge =
+      correlation ? noise_line(*correlation, pairs->values) : noise_line(moments_of(released), pairs->values);
   PcaResult result{pairs->vectors,         pairs->values, released.prepared.mean,
                    released.prepared.rows, edge,          released.prepared.mean_deviation};
-  if (!options.sparsity) result.judge = judge_of(std::move(released), options.components);
+  if (correlation) {
+    result.spread = correlation->spread;
+    result.left_out = correlation->left_out;
+    if (!options.sparsity) result.judge = judge_of(*std::move(correlation), options.components);
+  } else if (!options.sparsity) {
+    result.judge = judge_of(std::move(released), options.components);
+  }
   return result;
 }
 

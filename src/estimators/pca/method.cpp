@@ -50,6 +50,11 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
   if (options.sparsity && (*options.sparsity < options.components || *options.sparsity > columns))
     return usage_error(fmt::format("`sparsity` {} must lie between `components` {} and the {} columns of the data",
                                    *options.sparsity, options.components, columns));
+  if (options.scale == Scale::kCorrelation && program.method != PcaMethod::kGram)
+    return usage_error(fmt::format(
+        "`scale` correlation needs a released matrix, and `method` {} releases none; use gram", name(program.method)));
+  if (options.scale == Scale::kCorrelation && options.preparation.mean == MeanBy::kNone)
+    return usage_error("`scale` correlation is about the mean: let `center` be mean or private");
   if (program.power.rounds < 1) return usage_error("`rounds` must be at least 1");
   if (!(program.power.grid_ratio >= 1.01 && program.power.grid_ratio <= 16))
     return usage_error(fmt::format("`grid_ratio` must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
@@ -90,6 +95,7 @@ std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threa
   const bool narrow = iterates(program) || spiked_power;
   std::size_t k = program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
   if (program.method == PcaMethod::kAdaptivePower || spiked_power) k = block_widths(k, columns, 1)[0];
+  if (program.method == PcaMethod::kPower) k = std::min(columns, k + 2);
   // one sum per thread, the exact total (twice as wide), the released matrix and its solver
   const std::size_t plain = columns * (narrow ? k : columns) * sizeof(double) * (static_cast<std::size_t>(threads) + 6);
   if (!narrow || program.method == PcaMethod::kPower || program.power.filter == RowFilter::kOff) return plain;
@@ -103,7 +109,8 @@ std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threa
 std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t columns) {
   constexpr std::size_t kMostColumns = 4096;  // a d x d matrix beyond this is the wrong tool
   std::vector<PcaProgram> programs;
-  if (columns <= kMostColumns) programs.push_back({PcaMethod::kGram, options});
+  if (columns <= kMostColumns || options.scale == Scale::kCorrelation) programs.push_back({PcaMethod::kGram, options});
+  if (options.scale == Scale::kCorrelation) return programs;  // the others release no matrix
   const PcaMethod power = options.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower;
   for (const std::size_t rounds : {4U, 8U, 16U}) programs.push_back({power, options, {.rounds = rounds}});
   return programs;

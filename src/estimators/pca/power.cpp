@@ -59,6 +59,13 @@ bool remembers(const PcaOptions& options, const PowerOptions& power) {
   return power.filter != RowFilter::kOff && power.narrow && !power.rows_above && !options.sparsity;
 }
 
+// Columns of Q: two more than are asked for, where that is free. Their noise is the same, and the last component's
+// neighbours are seen, without which nobody could say whether it stands alone.
+std::size_t iterated(std::size_t d, const PcaOptions& options, const PowerOptions& power) {
+  const bool free = power.filter == RowFilter::kOff && power.narrow && !options.sparsity;
+  return free ? std::min(d, options.components + 2) : options.components;
+}
+
 // A round's share of the mu^2 of all rounds.
 double round_share(std::size_t round, std::size_t rounds) {
   const double growth = std::min(kGrowth, std::pow(kMostGrowth, 1 / static_cast<double>(rounds)));
@@ -146,6 +153,7 @@ struct PowerRun {
     return [values](const Matrix& Q) -> Matrix { return values.asDiagonal() * Q; };
   }
 
+  /// Values are those above the level.
   Found draw(const Vector& excess, const Matrix& truth, double b, PublicStream& stream) const {
     const Eigen::Index d = truth.rows(), K = truth.cols() + 1;
     Matrix T(d, K);
@@ -165,14 +173,19 @@ struct PowerRun {
     const auto among_others = others(d, b / std::sqrt(n), stream);
     const double tau = prepared.mean_deviation;
     const Vector r = tau * stream.normals(d, 1);
-    Matrix Q = start(static_cast<std::size_t>(d), options.components), product;
+    Matrix Q = start(static_cast<std::size_t>(d), static_cast<std::size_t>(truth.cols())), product;
+    PowerRun again{.options = options, .power = power, .prepared = prepared};
     for (std::size_t round = 0; round < noise.size(); ++round) {
       const Matrix TQ = T.transpose() * Q;
       product = (b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
                 among_others(Q) + noise[round] * stream.normals(d, Q.cols());
+      if (round == 0) again.first = product;
       Q = next(product, round, options, power);
     }
-    return found_in(Q, product);
+    // The level is found again too: its error is one of theirs.
+    again.found = found_in(Q, product);
+    again.found.values.array() -= again.level();
+    return std::move(again.found);
   }
 
   Result<Verdict> judge() const {
@@ -184,10 +197,9 @@ struct PowerRun {
                 .root = {},
                 .draw = {}};
     rerun.effort = std::min(1.0, kManyNumbers / numbers);
+    rerun.pass = 3;
     rerun.draw = [&](const Vector& excess, const Matrix& truth, PublicStream& stream) -> Result<Found> {
-      Found again = draw(excess, truth, b, stream);
-      again.values.array() -= b;
-      return again;
+      return draw(excess, truth, b, stream);
     };
     auto verdict = EIGENVEIL_TRY(judge_rerun(rerun));
     for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) values->array() += b;
@@ -227,8 +239,9 @@ Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, con
   Matrix components = memory.vectors();
   fix_signs(components);
   const double error = std::pow(prepared.mean_deviation * (std::sqrt(static_cast<double>(shape.columns)) + 1.2), 2);
-  const double edge = std::max(memory.level() + error,
-                               ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, sigmas));
+  double edge = memory.level() + error;
+  if (power.simulate_edge)
+    edge = std::max(edge, ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, sigmas));
   return PcaResult{components, memory.values().cwiseMax(0.0), prepared.mean, n, edge, prepared.mean_deviation};
 }
 
@@ -264,7 +277,8 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
   if (remembers(options, power)) return fit_remembering(oracle, options, power, prepared);
 
-  Matrix Q = start(shape.columns, options.components);
+  const std::size_t width = iterated(shape.columns, options, power);
+  Matrix Q = start(shape.columns, width);
   Matrix product;
   PowerRun run{.options = options, .power = power, .prepared = prepared};
   for (std::size_t round = 0; round < power.rounds; ++round) {
@@ -284,10 +298,12 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   // Noise sits on the level of all directions. The error of the mean is a direction of its own, of eigenvalue about
   // tau^2 d.
   const auto d = static_cast<double>(options.sparsity.value_or(shape.columns));
-  const double noise = run.noise.back() * (std::sqrt(d) + std::sqrt(static_cast<double>(options.components)));
+  const double noise = run.noise.back() * (std::sqrt(d) + std::sqrt(static_cast<double>(width)));
   const double error = std::pow(prepared.mean_deviation * (std::sqrt(d) + 1.2), 2);
   const double edge = run.level() + std::max(noise, error);
-  PcaResult result{run.found.directions, run.found.values, prepared.mean, prepared.rows, edge, prepared.mean_deviation};
+  const auto k = static_cast<Eigen::Index>(options.components);
+  PcaResult result{run.found.directions.leftCols(k), run.found.values.head(k), prepared.mean, prepared.rows, edge,
+                   prepared.mean_deviation};
   // A filter takes more from some directions than from others, which a rerun on one model of them all does not show: it
   // found components in even directions.
   if (power.filter == RowFilter::kOff) result.judge = [run = std::move(run)] { return run.judge(); };

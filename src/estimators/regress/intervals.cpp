@@ -188,12 +188,12 @@ double at_infinity(const Equations& equations) {
 
 std::vector<std::optional<Interval>> intervals(const Equations& equations, const Matrix& functionals) {
   const bool clear = equations.noise_edge() < kClearShare * equations.least_variation();
-  std::vector<std::optional<Interval>> found(static_cast<std::size_t>(functionals.cols()));
+  std::vector<std::optional<Interval>> found(functionals.cols());
   if (!clear && !(at_infinity(equations) > kChi95)) return found;
   const bool wald = clear || equations.size() > kMostProfiled;
   for (Eigen::Index j = 0; j < functionals.cols(); ++j) {
     const Profiled one(equations, functionals.col(j));
-    found[static_cast<std::size_t>(j)] = wald ? std::optional(one.wald()) : one.interval();
+    found[j] = wald ? std::optional(one.wald()) : one.interval();
   }
   return found;
 }

@@ -48,12 +48,12 @@ double widening(const noisy_gram::Equations& equations, const Matrix& functional
   const Matrix sampling = equations.sampling(equations.solution());
   std::vector<double> ratios;
   for (std::size_t j = 0; j < found.size(); ++j) {
-    const Vector Ha = equations.inverse().transpose() * functionals.col(static_cast<Eigen::Index>(j));
+    const Vector Ha = equations.inverse().transpose() * functionals.col(j);
     const double alone = 2 * noisy_gram::kNormal95 * std::sqrt(Ha.dot(sampling * Ha));
     if (found[j] && alone > 0) ratios.push_back((found[j]->upper - found[j]->lower) / alone);
   }
   if (ratios.empty()) return 0;
-  std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+  std::nth_element(ratios.begin(), ratios.begin() + ratios.size() / 2, ratios.end());
   return ratios[ratios.size() / 2];
 }
 
@@ -77,8 +77,8 @@ Result<Regression> regression(const NoisyMoments& moments, const RegressUnits& u
   Regression result{.noise_edge = equations.noise_edge(), .least_variation = equations.least_variation()};
   const double unit = 1 / units.target_scale;
   for (Eigen::Index k = 0; k < d; ++k)
-    result.slopes.push_back({units.scale[k] * unit * theta[first + k],
-                             scaled(found[static_cast<std::size_t>(first + k)], units.scale[k] * unit)});
+    result.slopes.push_back(
+        {units.scale[k] * unit * theta[first + k], scaled(found[first + k], units.scale[k] * unit)});
   if (constant) {
     result.intercept = {units.target_offset + unit * functionals.col(0).dot(theta),
                         scaled(found[0], unit, units.target_offset)};
@@ -165,7 +165,7 @@ void add_words(Fit& fit, const Regression& found, const RegressOptions& options)
         "Rows longer than the row bound were shortened; the intervals do not count the bias of that.");
   const auto say_of = [&](const char* sentence, const std::vector<Eigen::Index>& features) {
     std::vector<std::string> names;
-    for (const Eigen::Index i : features) names.push_back(options.names[static_cast<std::size_t>(i)]);
+    for (const Eigen::Index i : features) names.push_back(options.names[i]);
     if (!names.empty()) fit.warnings.push_back(fmt::format(fmt::runtime(sentence), fmt::join(names, ", ")));
   };
   say_of("Categories are compared with the first of their column: {}.", options.baselines);
@@ -182,7 +182,7 @@ Fit fit_of(const Regression& found, const RegressOptions& options, Eigen::Index 
   nlohmann::json list = {json_of("(intercept)", found.intercept)};
   for (std::size_t k = 0; k < used.size(); ++k) {
     slopes[used[k]] = found.slopes[k].value;
-    list.push_back(json_of(options.names[static_cast<std::size_t>(used[k])], found.slopes[k]));
+    list.push_back(json_of(options.names[used[k]], found.slopes[k]));
   }
   const auto without_target = [&](const Vector& all) {
     Vector rest(d);
@@ -193,7 +193,7 @@ Fit fit_of(const Regression& found, const RegressOptions& options, Eigen::Index 
            {"intercept", Vector::Constant(1, found.intercept.value), true},
            {"mean", without_target(mean), true}},
           rows};
-  fit.facts = {{"target", options.names[static_cast<std::size_t>(target)]},
+  fit.facts = {{"target", options.names[target]},
                {"coefficients", std::move(list)},
                {"residual_variance", json_of(found.residual_variance)},
                {"r_squared", json_of(found.r_squared)},
@@ -229,7 +229,7 @@ class RegressEstimator final : public Estimator {
   }
   std::size_t bytes(std::size_t columns, int threads) const override {
     // a sum per thread, the exact total (twice as wide), the released matrix and its solvers
-    return columns * columns * sizeof(double) * (static_cast<std::size_t>(threads) + 12);
+    return columns * columns * sizeof(double) * (threads + 12);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& /*budget*/) const override {
     const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));

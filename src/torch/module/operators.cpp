@@ -2,6 +2,7 @@
 #include "operators.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>

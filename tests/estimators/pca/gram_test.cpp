@@ -154,6 +154,32 @@ TEST(GramPca, ThreadsDoNotChangeTheAnswer) {
   }
 }
 
+// Rows of nothing: what is released is noise, and the verdict must know how much of it there is.
+TEST(GramPca, VerdictsCountAllTheNoiseThatWasAdded) {
+  const RowMajorMatrix rows = RowMajorMatrix::Zero(2000, 20);
+  for (const MeanBy mean : {MeanBy::kNone, MeanBy::kOnce}) {
+    PcaOptions options{.components = 3};
+    options.preparation.mean = mean;
+    const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
+    double squares = 0;
+    double stated = 0;
+    std::size_t found = 0;
+    constexpr int kReleases = 8;
+    for (std::uint64_t seed = 1; seed <= kReleases; ++seed) {
+      auto oracle = oracle_over(rows, 2, *plan, seed);
+      const auto released = release_covariance(oracle, options.preparation);
+      ASSERT_TRUE(released.ok());
+      const Matrix& S = moments_of(*released).S;
+      squares += (S.squaredNorm() - S.diagonal().squaredNorm()) / (20 * 19 * kReleases);
+      stated = moments_of(*released).deviation;
+      found += judge_of(*released, 3)()->found;
+    }
+    // 1,520 squares of normal numbers: four deviations are 7% of their root. The mean's error adds tau^2 to entries.
+    EXPECT_NEAR(std::sqrt(squares) / stated, 1, 0.1);
+    EXPECT_LE(found, 1U) << "each of eight with a chance of a twentieth";
+  }
+}
+
 TEST(GramPca, RefusesMoreComponentsThanColumns) {
   const PcaOptions options{.components = 4};
   const PrivacyPlan plan = without_noise(plan_gram(Adjacency::kReplaceOne, options));

@@ -39,6 +39,7 @@ struct ClipOptions {
   Matrix captions = {};       ///< K x d2, a public row of unit length for each class; empty: rows are pairs
   std::size_t x_columns = 0;  ///< pairs: the first columns of a row are x, the others y
   double alpha = 1;           ///< weight of the penalty of eq. 5.1
+  bool count_rows = false;    ///< what all rows weigh is private: PreparationOptions
 
   // prompt. How these were chosen: docs/results/clip.md.
   std::size_t sweeps = 60;

@@ -10,6 +10,7 @@ struct CovarianceProgram {
   PcaMethod method = PcaMethod::kGram;
   PreparationOptions preparation = {};
   SpikedOptions spiked = {};
+  Scale scale = Scale::kRange;
 };
 
 /// What was released before anything was derived from it: per row, about the released mean if there is one.
@@ -19,6 +20,7 @@ struct NoisyCovariance {
   double mean_deviation;  ///< of an entry of the mean; 0: none was released
 };
 
+/// With correlations C takes the place of Sigma, and Sigma = diag(spread) C diag(spread).
 /// Sigma = U (diag(eigenvalues) - sigma^2 I) U^T + sigma^2 I. For gram U is square and sigma^2 is 0.
 struct CovarianceFit {
   PcaResult pca;
@@ -26,7 +28,8 @@ struct CovarianceFit {
   std::optional<AssumedSensitivity> assumed = {};  ///< spiked, with a guarantee that rests on the model
   std::optional<NoisyCovariance> noisy = {};       ///< gram
 
-  Matrix dense() const;
+  Matrix dense() const;       ///< Sigma, or C
+  Matrix covariance() const;  ///< Sigma
 };
 
 Status check(const CovarianceProgram& program, std::size_t columns, const Budget& budget);

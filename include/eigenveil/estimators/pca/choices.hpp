@@ -17,6 +17,12 @@ enum class RowFilter {
   kDrop,    ///< contributions above it are left out, as in the paper
 };
 
+/// What makes features comparable.
+enum class Scale {
+  kRange,        ///< their public ranges alone
+  kCorrelation,  ///< their deviations too, from the released covariance: components of the correlation matrix (gram)
+};
+
 /// What the guarantee of a spiked model rests on.
 enum class Guarantee {
   kStrict,  ///< nothing: it holds for every data set

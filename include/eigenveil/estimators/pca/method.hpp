@@ -51,6 +51,8 @@ std::unique_ptr<Estimator> estimator(PcaProgram program);
 nlohmann::json options_json(const PcaProgram& program);
 /// What the ledger remembers of a fit whose guarantee rests on a model.
 std::string guarantee_words(const PcaProgram& program);
+/// Of correlations: the deviations of the features, and what was left out.
+void add_spread(Fit& fit, const PcaResult& pca);
 /// Noise edge, rates of the error, and what a model-based guarantee assumes.
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
                const std::optional<AssumedSensitivity>& assumed, const Budget& budget);

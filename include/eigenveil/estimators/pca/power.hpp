@@ -18,6 +18,7 @@ struct PowerOptions {
   double grid_ratio = 1.25;               ///< of consecutive thresholds; the paper's is 2
   double share_above = 0.5;               ///< share of rows that may exceed the threshold (drop: a twentieth of it)
   std::optional<double> rows_above = {};  ///< their number instead, as in the paper
+  bool simulate_edge = true;              ///< find the noise edge of remembered products, which forecasts do without
   bool narrow = true;  ///< start wide, narrow and remember products; papers keep what is asked for from the first on
 };
 

@@ -6,7 +6,7 @@
 
 namespace eigenveil {
 
-// Linear regression from one noisy Gram matrix: regress.proof.md has the equations, docs/regress.md the words.
+// Linear regression from one noisy Gram matrix: regress.proof.md has the equations, docs/methods/regress.md the words.
 
 /// Noisy sums of z z^T for z = (r, y), r = (constant, x) or x alone.
 struct NoisyMoments {
