@@ -198,8 +198,9 @@ void RowFlags::add_to(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group("Rows");
   app.add_option("--row-bound", row_bound,
-                 "Longest Euclidean norm a row may keep (longer ones are scaled down); default: what the ranges allow. "
-                 "private: found with a share of the budget, below the ranges' bound; private:MAX without ranges")
+                 "Longest Euclidean norm a row may keep; longer ones are scaled down. auto: found with a share of the "
+                 "budget, below what the ranges allow, or auto:MAX below that; range: what they allow; or a number. "
+                 "Default: auto, but for regress")
       ->group("Rows");
   app.add_option(
          "--center", center,
@@ -257,15 +258,17 @@ Result<RowOptions> RowFlags::options() const {
   if (!schema.empty()) options.schema = schema;
   options.ranges = ranges;
   std::string bound_text = row_bound;
-  if (row_bound == "private" || row_bound.starts_with("private:")) {
-    options.private_row_bound = true;
-    bound_text = row_bound.size() > 8 ? row_bound.substr(8) : "";
+  if (row_bound == "auto" || row_bound.starts_with("auto:")) {
+    options.find_row_bound = true;
+    bound_text = row_bound.size() > 5 ? row_bound.substr(5) : "";
+  } else if (row_bound == "range") {
+    options.find_row_bound = false;
+    bound_text.clear();
   }
   if (!bound_text.empty()) {
     const auto value = number<double>(bound_text);
     if (!value)
-      return usage_error(
-          fmt::format("--row-bound must be a number, 'private' or 'private:MAX', but is '{}'", row_bound));
+      return usage_error(fmt::format("--row-bound must be auto, auto:MAX, range or a number, but is '{}'", row_bound));
     options.row_bound = EIGENVEIL_TRY(RowBound::of(*value));
   }
   options.center = center == "none"      ? Center::kNone

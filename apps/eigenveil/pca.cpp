@@ -77,10 +77,12 @@ Command pca_command(CLI::App& program) {
   app->add_option("--components", flags->components, "How many principal components to release")
       ->required()
       ->check(from_one());
-  app->add_option("--method", flags->method,
-                  "auto: the best forecast; gram: one noisy covariance matrix (up to a few hundred columns); "
-                  "adaptive-power: filtered power iteration (many columns); sparse-power: the same with few loadings; "
-                  "power: without a filter; spiked: a few components and one noise variance")
+  app->add_option(
+         "--method", flags->method,
+         "auto: the best forecast; gram: one noisy covariance matrix (up to a few hundred columns); sphere: the same "
+         "of rows made of one length (long tails); "
+         "adaptive-power: filtered power iteration (many columns); sparse-power: the same with few loadings; "
+         "power: without a filter; spiked: a few components and one noise variance")
       ->capture_default_str()
       ->group("Method");
   add_scale(*app, flags->scale);

@@ -70,5 +70,6 @@ void two_views(const Setting& setting);
 void regress(const Setting& setting);
 void verdicts(const Setting& setting);
 void people(const Setting& setting);
+void radius(const Setting& setting);
 
 }  // namespace eigenveil::bench

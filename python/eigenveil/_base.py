@@ -295,7 +295,7 @@ class RowEstimator(Estimator):
     """Rows are bounded by what is public about them: a row bound, ranges of columns, or a schema."""
 
     row_bound: float | None = None
-    private_row_bound: bool = False
+    find_row_bound: bool | None = None
     ranges: Any = None
     schema: Any = None
     center: str | None = None

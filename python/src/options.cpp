@@ -15,7 +15,8 @@ const std::map<std::string, PcaMethod> kPcaMethods = {{"gram", PcaMethod::kGram}
                                                       {"power", PcaMethod::kPower},
                                                       {"sparse-power", PcaMethod::kSparsePower},
                                                       {"adaptive-power", PcaMethod::kAdaptivePower},
-                                                      {"spiked", PcaMethod::kSpiked}};
+                                                      {"spiked", PcaMethod::kSpiked},
+                                                      {"sphere", PcaMethod::kSphere}};
 
 // "auto": the best forecast.
 void take_method(Given& given, std::optional<PcaMethod>& method) {
@@ -82,7 +83,7 @@ void take_person(Given& given, Options& options) {
 template <class Options>
 void take_rows(Given& given, Options& options) {
   given.take("row_bound", options.row_bound);
-  given.take("private_row_bound", options.private_row_bound);
+  given.take("find_row_bound", options.find_row_bound);
   if (given.has("ranges"))
     for (auto& [lower, upper, column] : given.cast<std::vector<std::tuple<double, double, std::string>>>("ranges"))
       options.ranges.push_back({lower, upper, column});

@@ -15,9 +15,12 @@ namespace {
 constexpr double kCountShare = 0.005;
 constexpr double kMeanShare = 0.05;
 constexpr double kBoundShare = 0.03;
+constexpr double kFirstAbove = 0.005;      // of the rows, before anything is known of the mean
+constexpr double kRoughlyAbove = 0.2;      // about a rough mean
 constexpr double kBoundOverTypical = 1.5;  // how much longer the bound is than a typical row
 constexpr const char* kCountLabel = "row count";
 constexpr const char* kMeanLabel = "column sums";
+constexpr const char* kFirstBoundLabel = "first row bound";
 constexpr const char* kRoughBoundLabel = "rough row bound";
 constexpr const char* kRefinedLabel = "refined column sums";
 constexpr const char* kBoundLabel = "row bound";
@@ -25,6 +28,8 @@ constexpr const char* kBoundLabel = "row bound";
 bool counts_rows(Adjacency adjacency, const PreparationOptions& options) {
   return adjacency == Adjacency::kAddRemoveOne || options.count_rows;
 }
+
+bool searches(const PreparationOptions& options) { return options.bound_by != BoundBy::kStated; }
 
 bool refines(const PreparationOptions& options) {
   return options.mean == MeanBy::kRefined && options.shares.refined > 0;
@@ -37,10 +42,21 @@ std::vector<double> bound_grid(double radius) {
   return grid;
 }
 
-Status bound_rows(Oracle& oracle, const char* label, double quantile, double rows) {
+// mu of all Gaussian answers of the plan together
+double total_mu(const PrivacyPlan& plan) {
+  double sum = 0;
+  for (const PrivacyEvent& event : plan.events)
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
+      sum += gaussian->mu * gaussian->mu * static_cast<double>(event.count);
+  return std::sqrt(sum);
+}
+
+Status bound_rows(Oracle& oracle, const char* label, double above, double rows) {
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
-  const auto target = static_cast<std::int64_t>((1 - quantile) * rows);
+  // The search errs by some 2 / epsilon rows: a target within that of none would let it run on to the longest row.
+  const auto epsilon = EIGENVEIL_TRY(planned_epsilon(oracle.plan(), label));
+  const auto target = static_cast<std::int64_t>(std::min(above * rows + 2 / epsilon, rows / 2));
   const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
   const auto bound = EIGENVEIL_TRY(RowBound::of(grid[*found]));
   return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), bound);
@@ -66,6 +82,10 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   const double L = shape.lattice.radius;
   const double R = options.bound ? options.bound->value() : L;
   const auto d = static_cast<double>(shape.columns);
+  // Ranges may be far wider than the rows: a sum of rows that are shorter has less noise.
+  if (searches(options) && refines(options))
+    EIGENVEIL_TRY(bound_rows(oracle, kFirstBoundLabel, kFirstAbove, result.rows));
+  const double first = oracle.shape().lattice.radius;
   auto rough = EIGENVEIL_TRY(ask_mean(oracle, kMeanLabel, result.rows));
   result.mean = std::move(rough.mean);
   const double t1 = result.mean_deviation = rough.deviation;
@@ -75,10 +95,10 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   if (!refines(options)) return move(result.mean, R);
 
   // Without a public R no row may be cut yet: |x - m1| <= L + |m1|.
-  const bool stated = options.bound || !options.private_bound;
-  const double whole = std::min(2 * L, L + result.mean.norm());
-  EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(L, R, t1, d) : whole));
-  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options.bound_quantile, result.rows));
+  const bool stated = options.bound || !searches(options);
+  const double whole = std::min(2 * first, first + result.mean.norm());
+  EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(first, R, t1, d) : whole));
+  if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, kRoughlyAbove, result.rows));
   const double R2 = oracle.shape().lattice.radius;
   const auto refined = EIGENVEIL_TRY(ask_mean(oracle, kRefinedLabel, result.rows));
   const double t2 = refined.deviation;
@@ -88,7 +108,7 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   result.mean += step;
   result.mean_deviation = both > 0 ? t1 / both * t2 : 0;
   // Where rows were shortened about an m1 that lies far off, r says too little and its precision nothing.
-  if (options.private_bound && t1 * std::sqrt(d) > R2 / 2) result.mean_deviation = t1;
+  if (searches(options) && t1 * std::sqrt(d) > R2 / 2) result.mean_deviation = t1;
   return move(step, stated ? R : R2 + step.norm());
 }
 
@@ -98,7 +118,7 @@ PreparationOptions with_shares(PreparationOptions options, const RowsShape& shap
   if (options.mean != MeanBy::kRefined) return options;
   const double L = shape.lattice.radius;
   const double R = options.bound ? options.bound->value() : L;
-  const bool stated = !options.private_bound;
+  const bool stated = !searches(options);
   const auto d = static_cast<double>(shape.columns);
   if (!shape.rows) {
     // The number of rows is private, or nobody knows it yet.
@@ -121,6 +141,27 @@ PreparationOptions with_shares(PreparationOptions options, const RowsShape& shap
   return options;
 }
 
+double share_above(BoundBy by, std::size_t directions, std::size_t columns, double n_mu) {
+  constexpr double kMost = 0.5;
+  if (by == BoundBy::kMiddle || !(n_mu > 0)) return kMost;
+  const double sigma = 1 / n_mu;
+  if (by == BoundBy::kMoments) return std::min(kMost, static_cast<double>(columns) * sigma / 3);
+  // lambda_i = 1 / i; lost: sum over i <= k < j of (lambda_i - lambda_j) sin^2_ij, sin^2_ij = s^2 / ((lambda_i -
+  // lambda_j)^2 + s^2), s being the noise where the eigenvalues sum up to H_d
+  double harmonic = 0, lost = 0, kept = 0;
+  for (std::size_t i = 1; i <= columns; ++i) harmonic += 1 / static_cast<double>(i);
+  const double s2 = std::pow(sigma * harmonic, 2);
+  const std::size_t k = std::min(directions, columns);
+  for (std::size_t i = 1; i <= k; ++i) {
+    kept += 1 / static_cast<double>(i);
+    for (std::size_t j = k + 1; j <= columns; ++j) {
+      const double gap = 1 / static_cast<double>(i) - 1 / static_cast<double>(j);
+      lost += gap * s2 / (gap * gap + s2);
+    }
+  }
+  return std::min(kMost, 500 * lost / kept);
+}
+
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,
                                            double remaining_weight) {
   const double count = counts_rows(adjacency, options) ? kCountShare : 0;
@@ -128,12 +169,13 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
                       : options.mean == MeanBy::kRefined ? options.shares.rough
                                                          : 0;
   const double refined = refines(options) ? options.shares.refined : 0;
-  const double rough_bound = refined > 0 && options.private_bound ? kBoundShare / 2 : 0;
-  const double bound = options.private_bound ? kBoundShare - rough_bound : 0;
+  const double rough_bound = refined > 0 && searches(options) ? kBoundShare / 3 : 0;
+  const double bound = searches(options) ? kBoundShare - 2 * rough_bound : 0;
   // total weight^2 W with (1 - count - ... - bound) W = remaining_weight^2
-  const double total = remaining_weight * remaining_weight / (1 - count - mean - rough_bound - refined - bound);
+  const double total = remaining_weight * remaining_weight / (1 - count - mean - 2 * rough_bound - refined - bound);
   std::vector<PrivacyEvent> events;
   if (count > 0) events.push_back({kCountLabel, GaussianEvent{std::sqrt(count * total)}});
+  if (rough_bound > 0) events.push_back({kFirstBoundLabel, PureEvent{std::sqrt(rough_bound * total)}});
   if (mean > 0) events.push_back({kMeanLabel, GaussianEvent{std::sqrt(mean * total)}});
   if (rough_bound > 0) events.push_back({kRoughBoundLabel, PureEvent{std::sqrt(rough_bound * total)}});
   if (refined > 0) events.push_back({kRefinedLabel, GaussianEvent{std::sqrt(refined * total)}});
@@ -156,7 +198,11 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
       std::any_of(events.begin(), events.end(), [](const auto& e) { return e.label == kRefinedLabel; });
   if (!refined) options.shares.refined = 0;
   if (options.mean != MeanBy::kNone) EIGENVEIL_TRY(find_mean(oracle, options, result));
-  if (options.private_bound) EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options.bound_quantile, result.rows));
+  if (!searches(options)) return result;
+  const double above =
+      share_above(options.bound_by, options.directions, shape.columns, result.rows * total_mu(oracle.plan()));
+  EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, above, result.rows));
+  result.bound_found = true;
   return result;
 }
 
@@ -164,8 +210,10 @@ std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& 
                                           const PreparationOptions& given) {
   if (!shape.rows || shape.columns < 2) return std::nullopt;
   const PreparationOptions options = with_shares(given, shape, budget);
-  const double L = shape.lattice.radius;
-  const double R = options.bound ? std::min(L, options.bound->value()) : L;
+  // A search finds how long rows are: whatever that is, they are measured by it.
+  const double L = searches(options) ? 1 : shape.lattice.radius;
+  const double R = options.bound && !searches(options) ? std::min(L, options.bound->value()) : L;
+  const double over_typical = searches(options) ? 1 : kBoundOverTypical;
   const auto d = static_cast<double>(shape.columns);
   const auto n = static_cast<double>(std::max<std::size_t>(1, *shape.rows));
   const double mu = gaussian_mu(budget.epsilon, budget.delta);
@@ -175,7 +223,7 @@ std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& 
   const double sigma = R * R * std::sqrt(1 + spent) / (n * mu);
   double harmonic = 0;
   for (std::size_t i = 1; i <= shape.columns; ++i) harmonic += 1 / static_cast<double>(i);
-  const double lambda = R * R / (kBoundOverTypical * kBoundOverTypical * harmonic);
+  const double lambda = R * R / (over_typical * over_typical * harmonic);
   const bool refined = refines(options);
   const double share = options.mean == MeanBy::kOnce ? kMeanShare
                        : refined                     ? options.shares.refined

@@ -35,7 +35,7 @@ Result<RowOptions> rows_of(const Rows& from, const Options& options) {
   rows.given = from.given();
   if (elsewhere(rows)) return usage_error("the path of the rows is empty");
   if (options.row_bound) rows.row_bound = EIGENVEIL_TRY(RowBound::of(*options.row_bound));
-  rows.private_row_bound = options.private_row_bound;
+  rows.find_row_bound = options.find_row_bound;
   rows.ranges = range_texts(options.ranges);
   rows.schema = options.schema;
   rows.bounds = options.bounds;

@@ -68,7 +68,9 @@ Result<Study> study(RegressJob job) {
   if (moves_rows(rows.center))
     return usage_error(fmt::format("`center` {}: regress needs none, its constant column measures the mean",
                                    rows.center == Center::kMean ? "mean" : "private"));
-  if (rows.private_row_bound) return usage_error("`row_bound` private: regress takes a public row bound");
+  if (rows.find_row_bound.value_or(false))
+    return usage_error("`row_bound` auto: regress takes the row bound that is stated, or what the ranges allow");
+  rows.find_row_bound = false;
   rows.response = Response{job.target};
   const FitJob fit = job.fit;
   return Study{fit, [job = std::move(job)](const OpenedData& data) { return rivals_of(job, data); }};

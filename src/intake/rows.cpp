@@ -118,6 +118,8 @@ Result<Schema> pick_columns(const Schema& schema, const std::vector<std::string>
 
 bool elsewhere(const RowOptions& options) { return options.data.empty() && !options.given; }
 
+bool finds_row_bound(const RowOptions& options) { return options.find_row_bound.value_or(!options.row_bound); }
+
 std::string place_of(const RowOptions& options) {
   return options.given ? options.given->name() : options.data.empty() ? "the columns" : options.data;
 }

@@ -70,9 +70,14 @@ Result<Chosen> choose(const Rivals& rivals, const HeldRows& rows, const Budget& 
   const auto model = EIGENVEIL_TRY(rivals.guess(shape));
   observer.step("forecasting methods on a public model");
   Forecaster forecaster(*model, threads);
+  shape.rows = model->rows();
   std::vector<Forecast> all;
-  for (const auto& prepared : rivals.prepared)
-    all.push_back(EIGENVEIL_TRY(forecaster.glance(*prepared, budget, model->rows())));
+  std::vector<std::size_t> index;  // of the rivals that `all` is about
+  for (std::size_t i = 0; i < rivals.prepared.size(); ++i) {
+    if (!rivals.prepared[i]->suits(shape, budget)) continue;
+    all.push_back(EIGENVEIL_TRY(forecaster.glance(*rivals.prepared[i], budget, model->rows())));
+    index.push_back(i);
+  }
   // A glance at the law of the rows tells much worse from better, and the mean of some draws what is close.
   constexpr double kClose = 2;
   const double least = all[best_of(all)].worth();
@@ -80,12 +85,12 @@ Result<Chosen> choose(const Rivals& rivals, const HeldRows& rows, const Budget& 
   if (std::count_if(all.begin(), all.end(), close) > 1)
     for (std::size_t i = 0; i < all.size(); ++i)
       if (close(all[i]) && !all[i].passes.empty())
-        all[i] = EIGENVEIL_TRY(forecaster(*rivals.prepared[i], budget, model->rows()));
+        all[i] = EIGENVEIL_TRY(forecaster(*rivals.prepared[index[i]], budget, model->rows()));
   nlohmann::json list = nlohmann::json::array();
   for (std::size_t i = 0; i < all.size(); ++i)
-    list.push_back(to_json(all[i], measure_of(rivals.prepared[i]->name()).unit));
+    list.push_back(to_json(all[i], measure_of(rivals.prepared[index[i]]->name()).unit));
   const std::size_t best = best_of(all);
-  return Chosen{best, {{"chosen", all[best].method}, {"forecasts", std::move(list)}}, all[best].error};
+  return Chosen{index[best], {{"chosen", all[best].method}, {"forecasts", std::move(list)}}, all[best].error};
 }
 
 }  // namespace eigenveil

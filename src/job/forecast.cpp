@@ -127,6 +127,9 @@ Status check(const ForecastRequest& request, const Arena& arena) {
 Result<std::vector<Finalist>> finalists_of(const ForecastRequest& request, Arena& arena) {
   std::vector<Finalist> finalists;
   for (const Contender& one : request.contenders) {
+    const Budget budget = arena.budget_for(one, arena.epsilon());
+    const RowsShape shape{request.model->columns(), arena.rows(), {1, 20}, budget.adjacency};
+    if (request.contenders.size() > 1 && !one.make(arena.rows())->suits(shape, budget)) continue;
     Finalist next{&one, one.make(arena.rows())->method(), {}};
     next.line.forecast = EIGENVEIL_TRY(arena.run(one));
     const auto rival = std::find_if(finalists.begin(), finalists.end(),

@@ -68,7 +68,7 @@ nlohmann::json row_options_json(const RowOptions& rows, double row_bound) {
   return {{"center", name(rows.center)},
           {"missing", name(rows.missing)},
           {"row_bound", row_bound},
-          {"row_bound_kind", rows.private_row_bound ? "private" : "public"}};
+          {"row_bound_kind", finds_row_bound(rows) ? "private" : "public"}};
 }
 
 namespace {

@@ -19,6 +19,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   if (!job.method) {
     std::vector<PcaProgram> programs;
     for (PcaProgram program : candidates(options, columns)) {
+      if (program.method == PcaMethod::kSphere && job.score_plot) continue;
       const std::size_t rounds = program.power.rounds;
       program.power = job.power;
       if (job.choose_rounds) program.power.rounds = rounds;
@@ -36,7 +37,8 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
       programs.back().spiked.subspace = Subspace::kAdaptivePower;
       programs.back().spiked.power.rounds = rounds;
     }
-  const bool iterates = *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSpiked;
+  const bool iterates =
+      *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSphere && *job.method != PcaMethod::kSpiked;
   if (iterates && job.choose_rounds) {
     programs.clear();
     for (const std::size_t rounds : {4U, 8U, 16U}) {
@@ -54,6 +56,8 @@ Result<std::optional<ScorePlot>> plot_of(const PcaJob& job, const OpenedData& op
       return usage_error("`label` sorts rows for a picture of them: it needs `score_plot`");
     return std::optional<ScorePlot>();
   }
+  if (job.method == PcaMethod::kSphere)
+    return usage_error("`method` sphere makes all rows of one length: a `score_plot` of them would show nothing");
   if (elsewhere(job.fit.rows))
     return usage_error("`score_plot` is no question that sites of a federation know: leave it out");
   if (job.fit.privacy.calibration == Calibration::kPaper)
@@ -71,8 +75,11 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const Calibration calibration = job.fit.privacy.calibration;
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
   PreparationOptions preparation = preparation_of(job.fit.rows);
+  preparation.directions = job.components;
   // Directions hardly mind shorter rows, and noise falls with the square of their length.
-  if (preparation.mean == MeanBy::kRefined) preparation.bound_quantile = 0.8;
+  if (preparation.bound_by == BoundBy::kMoments && job.scale == Scale::kRange && job.method != PcaMethod::kSpiked &&
+      !job.score_plot)  // a picture of them does
+    preparation.bound_by = BoundBy::kDirections;
   const auto programs = programs_for(job, preparation, d);
   EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
   Rivals rivals;

@@ -88,8 +88,8 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
                const ColumnMap& columns, Fit fit) {
   const double radius = charge.oracle->shape().lattice.radius;
   nlohmann::json options = estimator.options();
-  options.update(fit.options);
   if (bounded_by_options(job.rows)) options.update(row_options_json(job.rows, radius));
+  options.update(fit.options);
   if (opened.pairs) options["missing"] = name(job.rows.missing);
   Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
   if (job.rows.person) add_person(model.manifest, *job.rows.person, opened.person, fit.rows);
@@ -121,18 +121,21 @@ PreparationOptions preparation_of(const RowOptions& rows) {
                      : rows.center == Center::kMean  ? MeanBy::kRefined
                                                      : MeanBy::kNone;
   preparation.bound = rows.row_bound;
-  preparation.private_bound = rows.private_row_bound;
+  if (finds_row_bound(rows)) preparation.bound_by = BoundBy::kMoments;
   preparation.count_rows = rows.person && rows.person->least_rows > 1;
   return preparation;
 }
 
-PreparationOptions forecast_preparation(const PreparationOptions& preparation) { return {.mean = preparation.mean}; }
+PreparationOptions forecast_preparation(const PreparationOptions& preparation) {
+  return {.mean = preparation.mean, .bound_by = preparation.bound_by, .directions = preparation.directions};
+}
 
 Delta delta_for(std::size_t rows) {
   return *Delta::of(std::pow(static_cast<double>(std::max<std::size_t>(2, rows)), -1.1));
 }
 
 void settle_center(FitJob& job, bool about_mean) {
+  if (job.privacy.calibration == Calibration::kPaper && !job.rows.find_row_bound) job.rows.find_row_bound = false;
   if (job.rows.center != Center::kUsual) return;
   job.rows.center = about_mean && job.privacy.calibration == Calibration::kTight ? Center::kMean : Center::kRange;
 }

@@ -46,7 +46,9 @@ class PrintedPca final : public Printed {
     return said;
   }
   Status check(const RowsShape& shape, const Budget& budget) const override {
-    if (program_.options.preparation.mean != MeanBy::kNone || program_.options.preparation.private_bound)
+    if (program_.method == PcaMethod::kSphere)
+      return usage_error("`calibration` paper: no paper prescribes the noise of sphere");
+    if (program_.options.preparation.mean != MeanBy::kNone || program_.options.preparation.bound_by != BoundBy::kStated)
       return usage_error(
           "`calibration` paper reproduces a paper as it is, with rows that are centred and bounded already: use "
           "`center` range or none and a public `row_bound`");
@@ -81,7 +83,7 @@ class PrintedGep final : public Printed {
       return usage_error("`calibration` paper is the paper's flow: use it with `noise` each-step");
     if (options_.components != 1)
       return usage_error("`calibration` paper finds one vector, as the paper does: use `components` 1");
-    if (options_.preparation.mean != MeanBy::kNone || options_.preparation.private_bound)
+    if (options_.preparation.mean != MeanBy::kNone || options_.preparation.bound_by != BoundBy::kStated)
       return usage_error("`calibration` paper has no budget for a mean or a row bound: give public ones");
     if (budget.adjacency != Adjacency::kReplaceOne)
       return usage_error("`calibration` paper divides by the number of rows, so it must be public: use replace-one");
@@ -140,6 +142,7 @@ PrivacyPlan plan(const PcaProgram& program, const Budget& budget) {
   PrivacyPlan shape = draft(program, budget.adjacency);
   switch (program.method) {
     case PcaMethod::kGram:
+    case PcaMethod::kSphere:
       return gram(std::move(shape), budget.epsilon, budget.delta);
     case PcaMethod::kSpiked:
       return spiked(std::move(shape), budget.epsilon, budget.delta);

@@ -105,6 +105,13 @@ std::string names_of(const nlohmann::json& list) {
   return words;
 }
 
+const char* bound_in_words(const nlohmann::json& manifest, const nlohmann::json& options) {
+  if (html::text_at(manifest, "method") == "sphere")
+    return ", found privately: about half of the rows were longer. All of them were made of one length";
+  return html::text_at(options, "row_bound_kind") == "private" ? ", found privately: longer rows were shortened to it"
+                                                               : "";
+}
+
 }  // namespace
 
 std::string fixed_section(const Model& model) {
@@ -127,10 +134,7 @@ std::string fixed_section(const Model& model) {
     facts.emplace_back("Categories",
                        "all values of a column together are as long as one number, unless the column says otherwise");
   if (const auto bound = html::number_at(options, "row_bound"))
-    facts.emplace_back("Row bound", fmt::format("{}{}", html::rounded(*bound),
-                                                html::text_at(options, "row_bound_kind") == "private"
-                                                    ? ", then a shorter one that was found privately"
-                                                    : ""));
+    facts.emplace_back("Row bound", fmt::format("{}{}", html::rounded(*bound), bound_in_words(manifest, options)));
   if (const auto rows = html::number_at(manifest, "rows"))
     facts.emplace_back("Number of rows", whole(*rows) + ", public");
   if (const auto rows = html::number_at(manifest, "noisy_rows"))

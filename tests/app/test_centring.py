@@ -41,7 +41,7 @@ class Centring(AppTest):
         rows = 0.8 + 0.02 * np.random.default_rng(3).normal(size=(20000, 20))
         _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1", "--row-bound", 0.4)
         self.assertEqual([e["label"] for e in manifest["events"]], ["column sums", "refined column sums", "covariance"])
-        _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1", "--row-bound", "private")
+        _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1", "--row-bound", "auto")
         self.assertEqual([e["label"] for e in manifest["events"]],
                          ["column sums", "rough row bound", "refined column sums", "row bound", "covariance"])
         self.assertLess(manifest["options"]["row_bound"], 1)

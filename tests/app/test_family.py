@@ -133,14 +133,14 @@ class Family(AppTest):
 
     def test_private_row_bound(self):
         np.save(self.path("d.npy"), np.vstack([self.rows, 50 * self.rows[:50]]))
-        self.run_program("pca", "d.npy", "--row-bound", "private", "--components", 2, *BUDGET_FLAGS, expect=USAGE)
+        self.run_program("pca", "d.npy", "--row-bound", "auto", "--components", 2, *BUDGET_FLAGS, expect=USAGE)
         means = ["column sums", "rough row bound", "refined column sums"]
         for center, asked in (([], means), (["--center", "none"], [])):
-            released = self.run_json("pca", "d.npy", "--row-bound", "private:1000", *center, "--components", 2, *BUDGET_FLAGS,
+            released = self.run_json("pca", "d.npy", "--row-bound", "auto:1000", *center, "--components", 2, *BUDGET_FLAGS,
                                      *SEEDED)
             self.assertEqual([e["label"] for e in released["events"]], [*asked, "row bound", "covariance"])
             self.assertLess(self.sin2(), 0.1)
-        model = self.run_json("pca", "d.npy", "--range", "-100:100", "--row-bound", "private", "--center", "private",
+        model = self.run_json("pca", "d.npy", "--range", "-100:100", "--row-bound", "auto", "--center", "private",
                               "--components", 2, *BUDGET_FLAGS)
         self.assertEqual([e["label"] for e in model["events"]], ["column sums", "row bound", "covariance"])
 

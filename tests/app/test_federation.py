@@ -48,7 +48,7 @@ class Studies(FederationTest):
         self.check(["pca", "--components", 1, "--method", "power", "--rounds", 3], "components")
 
     def test_pca_spiked_with_a_private_bound(self):
-        self.check(["pca", "--components", 1, "--method", "spiked", "--row-bound", "private"], "noise_variance")
+        self.check(["pca", "--components", 1, "--method", "spiked", "--row-bound", "auto"], "noise_variance")
 
     def test_covariance(self):
         self.check(["covariance"], "components", *SECURE)

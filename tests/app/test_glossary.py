@@ -12,7 +12,7 @@ IMAGES = ["clip", "fit", "--images", BARS / "images.idx.gz", "--labels", BARS / 
 FITS = {
     "gram": ["pca", *PATIENTS, "--components", 2],
     "adaptive-power": ["pca", *PATIENTS, "--components", 2, "--method", "adaptive-power", "--rounds", 2],
-    "searched": ["pca", *PATIENTS, "--components", 2, "--row-bound", "private"],
+    "searched": ["pca", *PATIENTS, "--components", 2, "--row-bound", "auto"],
     "picture": ["pca", *PATIENTS, "--components", 2, "--scale", "correlation", "--score-plot"],
     "spiked": ["covariance", *PATIENTS, "--method", "spiked", "--rank", 2],
     "cca": ["cca", *PATIENTS, "--x-columns", "age,weight", "--y-columns", "systolic,diastolic", "--components", 1],

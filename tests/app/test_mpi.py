@@ -86,7 +86,7 @@ class Mpi(AppTest):
         self.same("pca", "d.npy", *pca)
         self.same("pca", "d.npy", *pca, "--method", "adaptive-power", "--rounds", 3)
         self.same("pca", "d.npy", *pca, "--method", "spiked")
-        self.same("pca", "d.npy", *pca[:4], "--range", "-20:20", "--center", "private", "--row-bound", "private",
+        self.same("pca", "d.npy", *pca[:4], "--range", "-20:20", "--center", "private", "--row-bound", "auto",
                   ranks=(3,))
         self.same("pca", "d.npy", *pca, "--method", "auto", ranks=(2,))
         self.same("covariance", "d.npy", *pca[2:])

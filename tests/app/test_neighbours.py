@@ -31,7 +31,7 @@ FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 
         "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
         "sparse": ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2),
         "spiked": ("pca", "--components", 1, "--method", "spiked"),
-        "scores": ("pca", "--components", 2, "--score-plot", 0.2, "--label", "kind", "--classes", "x|y", "--unlisted", "drop"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
+        "scores": ("pca", "--components", 2, "--score-plot", 0.2, "--label", "kind", "--classes", "x|y", "--unlisted", "drop"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "auto"),
         "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
         "fda": ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
         "sir": ("sir", "--response", "a", "--cuts", "-1,0,1", "--components", 1), "regress": ("regress", "--target", "a")}

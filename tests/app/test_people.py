@@ -17,7 +17,7 @@ WITHOUT_MPI = shutil.which("mpirun") is None or "built without MPI" in subproces
 
 SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 CLASSED = SCHEMA + '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
-FITS = {"gram": ("pca", "--components", 2), "private mean and bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "private"),
+FITS = {"gram": ("pca", "--components", 2), "private mean and bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "auto"),
         "adaptive": ("pca", "--components", 2, "--method", "adaptive-power", "--rounds", 2),
         "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
         "spiked": ("pca", "--components", 1, "--method", "spiked"), "covariance": ("covariance",),

@@ -141,7 +141,7 @@ class Regress(AppTest):
         self.refused("categorical", SOURCE / "examples" / "patients.csv", *PATIENTS, "--target", "sex", *BUDGET_FLAGS)
         self.refused("needs public ranges", "rows.csv", "--target", "y", "--header", "yes", "--row-bound", 9, *BUDGET_FLAGS)
         self.refused("--center private", "rows.csv", "--target", "y", *given, "--center", "private")
-        self.refused("--row-bound private", "rows.csv", "--target", "y", *given, "--row-bound", "private")
+        self.refused("--row-bound auto", "rows.csv", "--target", "y", *given, "--row-bound", "auto")
         self.refused("--calibration paper", "rows.csv", "--target", "y", *given, "--calibration", "paper")
         self.refused("--ridge", "rows.csv", "--target", "y", *given, "--ridge", "much")
         self.refused("--ridge", "rows.csv", "--target", "y", *given, "--ridge", "-1")

@@ -23,7 +23,7 @@ class Verdicts(AppTest):
         deviations = np.ones(d)
         deviations[:len(spikes)] = spikes
         np.save(self.path("rows.npy"), np.clip(random.normal(size=(n, d)) * deviations, -12, 12))
-        return ["pca", "rows.npy", "--range", "-12:12", "--center", "private", "--row-bound", "private"]
+        return ["pca", "rows.npy", "--range", "-12:12", "--center", "private", "--row-bound", "auto"]
 
     def test_what_holds_is_said_in_a_sentence_and_in_numbers(self):
         said, model = self.fit(*self.spiked(), "--components", 4, "--epsilon", 2, "--delta", 1e-6, seed=2)
@@ -86,7 +86,7 @@ class Verdicts(AppTest):
             rows[:, 5] = 0.95 * common + 0.3 * rows[:, 5]
         np.save(self.path("views.npy"), np.clip(rows + 2, 0, 4))
         return ["cca", "views.npy", "--range", "0:5", "--x-columns", "1-5", "--y-columns", "6-10", "--center", "private",
-                "--row-bound", "private", "--components", 2, "--epsilon", 2, "--delta", 1e-6]
+                "--row-bound", "auto", "--components", 2, "--epsilon", 2, "--delta", 1e-6]
 
     def test_independent_columns_have_no_canonical_correlation(self):
         for seed in range(4):

@@ -49,10 +49,9 @@ double error_of(const Cell& cell, MeanBy by, int releases) {
   PcaProgram program{PcaMethod::kGram, {.components = 3}};
   program.options.preparation = {.mean = by};
   if (cell.private_bound)
-    program.options.preparation.private_bound = true;
+    program.options.preparation.bound_by = BoundBy::kDirections;
   else
     program.options.preparation.bound = *RowBound::of(cell.reach());
-  if (by == MeanBy::kRefined) program.options.preparation.bound_quantile = 0.8;
   const RowsShape shape{
       static_cast<std::size_t>(cell.d), static_cast<std::size_t>(cell.n), {cell.length(), 20}, budget.adjacency};
   const auto plan = calibrate(draft(program, shape, budget), budget.epsilon, budget.delta);
@@ -179,7 +178,7 @@ TEST(RefinedMean, AsksForEverythingThatItPlansAndNoMore) {
         budget.adjacency = adjacency;
         PcaProgram program{PcaMethod::kGram, {.components = 2}};
         auto& preparation = program.options.preparation = {.mean = MeanBy::kRefined};
-        preparation.private_bound = private_bound;
+        preparation.bound_by = private_bound ? BoundBy::kDirections : BoundBy::kStated;
         if (bound > 0) preparation.bound = *RowBound::of(bound);
         RowsShape shape{6, {}, {10, 20}, adjacency};
         if (adjacency == Adjacency::kReplaceOne) shape.rows = 500;

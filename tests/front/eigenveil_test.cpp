@@ -61,8 +61,8 @@ TEST_F(SameAsTheProgram, Pca) {
   expect_same(pca(X, {.components = 1, .ranges = {{-3, 3}, {-1, 1.5, "2"}}, .method = {}}, kSeeded),
               "pca " + data + " --components 1 --range -3:3 --range 2=-1:1.5 --method auto");
   expect_same(
-      pca(rows_, {.components = 1, .private_row_bound = true, .ranges = {{-3, 3}}, .columns = {"1-3", "5"}}, kSeeded),
-      "pca " + file("all.npz", rows_) + " --components 1 --row-bound private --range -3:3 --columns 1-3,5");
+      pca(rows_, {.components = 1, .find_row_bound = true, .ranges = {{-3, 3}}, .columns = {"1-3", "5"}}, kSeeded),
+      "pca " + file("all.npz", rows_) + " --components 1 --row-bound auto --range -3:3 --columns 1-3,5");
 }
 
 TEST_F(SameAsTheProgram, Covariance) {

@@ -55,6 +55,8 @@ class Estimator {
   /// Why rows of that shape would teach nothing at such a budget, in words; nothing if they may. From public facts
   /// alone.
   virtual std::optional<std::string> hopeless(const RowsShape& /*shape*/, const Budget& /*budget*/) const { return {}; }
+  /// Whether a choice by forecasts may take it: these do not see how rows that are unlike theirs bend what is found.
+  virtual bool suits(const RowsShape& /*shape*/, const Budget& /*budget*/) const { return true; }
   /// Bytes of its own sums besides the rows.
   virtual std::size_t bytes(std::size_t columns, int threads) const = 0;
   /// Asks for everything in the plan, in its order. The oracle's plan is `plan` with its noise settled.

@@ -17,6 +17,15 @@ enum class MeanBy {
   kRefined,  ///< a rough sum of whole rows, then one of rows that were shortened about it; shares follow public facts
 };
 
+/// How far a row may reach once it is about the mean: preparation.proof.md. A length is found by a private search, with
+/// 3% of the budget, below what was stated or what the ranges allow.
+enum class BoundBy {
+  kStated,      ///< as far as was stated: no search
+  kDirections,  ///< the more noise there is, the more rows are shortened: directions hardly mind
+  kMoments,     ///< what is cut off the rows stays below the noise of their second moments
+  kMiddle,      ///< half of the rows are longer
+};
+
 /// Shares of the total mu^2 of a refined mean.
 struct MeanShares {
   double rough = 0.02;
@@ -27,20 +36,29 @@ struct MeanShares {
 struct PreparationOptions {
   MeanBy mean = MeanBy::kNone;    ///< release the mean, subtract it and bound the rows again
   std::optional<RowBound> bound;  ///< of the rows after the mean is subtracted; default: the bound before
-  bool private_bound = false;     ///< then shorten the longest rows to a bound that is found privately
-  double bound_quantile = 0.98;   ///< share of the rows that keep their length
-  MeanShares shares = {};         ///< of a refined mean; `with_shares` fits them to the rows
-  bool count_rows = false;        ///< what all rows weigh is private even under replace-one: a noisy count tells it
+  BoundBy bound_by = BoundBy::kStated;
+  std::size_t directions = 1;  ///< that are wanted of the rows
+  MeanShares shares = {};      ///< of a refined mean; `with_shares` fits them to the rows
+  bool count_rows = false;     ///< what all rows weigh is private even under replace-one: a noisy count tells it
 };
 
 struct Preparation {
   double rows;                ///< public, or a released noisy count: at least 1
   Vector mean;                ///< zero unless one was released
   double mean_deviation = 0;  ///< tau: of the noise of an entry of it
+  bool bound_found = false;   ///< the rows' bound was found by a search
 };
 
 /// The shares of a refined mean that suit rows of that shape: by their number where it is public.
 PreparationOptions with_shares(PreparationOptions options, const RowsShape& shape, const Budget& budget);
+
+/// Which share of the rows may be shortened, by the noise of one matrix of second moments of n rows, sigma = R^2 / (n
+/// mu) for rows of length R.
+///   directions  500 times the share of the variance that noise would lose of the first k directions, if eigenvalues
+///               were in proportion to 1 / i: as n grows it vanishes like 1 / n^2
+///   moments     a third of the length of the noise, d sigma, over that of the matrix, at most R^2
+/// Never more than half.
+double share_above(BoundBy by, std::size_t directions, std::size_t columns, double n_mu);
 
 /// The events of the preparation, with weights relative to `remaining_weight`, the root of the sum of squares of the
 /// weights of the estimator's own Gaussian events.

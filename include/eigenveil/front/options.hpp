@@ -48,21 +48,21 @@ struct ColumnRange {
   ::eigenveil::Observer* observer = nullptr; /**< hears how far the call is */
 
 /// How rows are bounded and read. Nothing of it may come from the rows: it is published.
-#define EIGENVEIL_ROW_OPTIONS                                                                                    \
-  std::optional<double> row_bound = {};                     /**< longest norm; default: what the ranges allow */ \
-  bool private_row_bound = false;                           /**< find a lower one with a share of the budget */  \
-  std::vector<::eigenveil::ColumnRange> ranges = {};        /**< public bounds of columns */                     \
-  std::optional<std::string> schema = {};                   /**< or a TOML file of them; see `read_schema` */    \
-  std::optional<::eigenveil::Schema> bounds = {};           /**< or the same without a file */                   \
-  ::eigenveil::Center center = ::eigenveil::Center::kUsual; /**< what becomes zero */                            \
-  ::eigenveil::MissingPolicy missing = ::eigenveil::MissingPolicy::kError;                                       \
-  std::vector<std::string> columns = {}; /**< names, positions or ranges "1-50"; default: all */                 \
-  ::eigenveil::HeaderRule header = ::eigenveil::HeaderRule::kUnstated; /**< of a CSV file */                     \
-  char delimiter = '\0';                                               /**< of a CSV file; default: a comma */   \
-  std::size_t fields = 0;  /**< values per row of a CSV file without a header */                                 \
-  std::string member = {}; /**< array in an NPZ, data set in an HDF5 file */                                     \
-  std::optional<::eigenveil::PersonOptions> person =                                                             \
-      {}; /**< whose rows they are; default: each is protected by itself */                                      \
+#define EIGENVEIL_ROW_OPTIONS                                                                                       \
+  std::optional<double> row_bound = {};                     /**< longest norm; default: what the ranges allow */    \
+  std::optional<bool> find_row_bound = {};                  /**< lower, privately; default: where none is stated */ \
+  std::vector<::eigenveil::ColumnRange> ranges = {};        /**< public bounds of columns */                        \
+  std::optional<std::string> schema = {};                   /**< or a TOML file of them; see `read_schema` */       \
+  std::optional<::eigenveil::Schema> bounds = {};           /**< or the same without a file */                      \
+  ::eigenveil::Center center = ::eigenveil::Center::kUsual; /**< what becomes zero */                               \
+  ::eigenveil::MissingPolicy missing = ::eigenveil::MissingPolicy::kError;                                          \
+  std::vector<std::string> columns = {}; /**< names, positions or ranges "1-50"; default: all */                    \
+  ::eigenveil::HeaderRule header = ::eigenveil::HeaderRule::kUnstated; /**< of a CSV file */                        \
+  char delimiter = '\0';                                               /**< of a CSV file; default: a comma */      \
+  std::size_t fields = 0;  /**< values per row of a CSV file without a header */                                    \
+  std::string member = {}; /**< array in an NPZ, data set in an HDF5 file */                                        \
+  std::optional<::eigenveil::PersonOptions> person =                                                                \
+      {}; /**< whose rows they are; default: each is protected by itself */                                         \
   EIGENVEIL_RUN_OPTIONS
 
 /// How a generalized eigenproblem is solved.

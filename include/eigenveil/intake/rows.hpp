@@ -28,7 +28,8 @@ struct RowOptions {
   std::optional<std::string> schema;  ///< TOML file of column bounds; not together with ranges
   std::vector<std::string> ranges;    ///< "LO:HI" for all columns, "COLUMN=LO:HI" for one
   std::optional<RowBound> row_bound;  ///< default: the longest row that the ranges allow
-  bool private_row_bound = false;     ///< shorten rows to a bound found privately, below row_bound or the ranges'
+  /// Shorten rows to a bound that is found privately, below row_bound or the ranges'; default: where none is stated.
+  std::optional<bool> find_row_bound = {};
   Center center = Center::kUsual;
   MissingPolicy missing = MissingPolicy::kError;
   SourceOptions source;                          ///< columns, header, delimiter, member
@@ -46,6 +47,8 @@ struct RowOptions {
 
 /// Nobody here can read the rows: others hold them.
 bool elsewhere(const RowOptions& options);
+/// A search finds how long rows may be: because somebody said so, or because nobody stated it.
+bool finds_row_bound(const RowOptions& options);
 /// What messages call the place that rows come from.
 std::string place_of(const RowOptions& options);
 /// Whether rows came with the call instead of from files: then nobody else can read them.

@@ -78,14 +78,14 @@ Status record_file(const PrivacyOptions& privacy, const Charge& charge, const st
 /// What has to be learnt and paid for before an estimator's own work, as the row options say.
 PreparationOptions preparation_of(const RowOptions& rows);
 
-/// Of that, what a forecast counts too: its rows are made up and have their bound already.
+/// Of that, what a forecast counts too.
 PreparationOptions forecast_preparation(const PreparationOptions& preparation);
 
 /// `delta` auto: rows^-1.1, below one over their number.
 Delta delta_for(std::size_t rows);
 
 /// Settles `Center::kUsual`: about the mean, or about the middle of the ranges. A paper's noise has no budget for a
-/// mean.
+/// mean, nor for a search.
 void settle_center(FitJob& job, bool about_mean);
 
 }  // namespace eigenveil

@@ -5,6 +5,7 @@
 
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
+#include "eigenveil/privacy/gaussian_dp.hpp"
 
 namespace eigenveil {
 namespace {
@@ -54,6 +55,12 @@ class PcaEstimator final : public Estimator {
     if (program_.method != PcaMethod::kGram || program_.options.sparsity) return std::nullopt;
     return drowned_before(shape, budget, program_.options.preparation);
   }
+  // Rows of one length where noise would have many of them shortened anyway.
+  bool suits(const RowsShape& shape, const Budget& budget) const override {
+    if (program_.method != PcaMethod::kSphere || !shape.rows) return true;
+    const double n_mu = static_cast<double>(*shape.rows) * gaussian_mu(budget.epsilon, budget.delta);
+    return share_above(BoundBy::kDirections, program_.options.components, shape.columns, n_mu) > 0.1;
+  }
   std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;
 
@@ -68,6 +75,7 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
            {"mean", fitted.pca.mean, true}},
           fitted.pca.rows};
   add_spread(fit, fitted.pca);
+  if (fitted.pca.length) fit.options["row_bound"] = *fitted.pca.length;
   if (fitted.noise_variance)
     fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
@@ -84,7 +92,7 @@ nlohmann::json options_json(const PcaProgram& program) {
   if (program.options.scale == Scale::kCorrelation) options["scale"] = "correlation";
   if (program.method == PcaMethod::kSpiked)
     add_spiked(options, program.spiked);
-  else if (program.method != PcaMethod::kGram)
+  else if (program.method != PcaMethod::kGram && program.method != PcaMethod::kSphere)
     add_power(options, program);
   return options;
 }

@@ -2,10 +2,12 @@
 #include "eigenveil/estimators/pca/gram.hpp"
 
 #include <cmath>
+#include <functional>
 
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "shortened.hpp"
 
 namespace eigenveil {
 namespace {
@@ -49,9 +51,48 @@ Judge judge_of(ReleasedCovariance released, std::size_t components) {
   return [released = std::move(released), components] { return judge_moments(moments_of(released), components); };
 }
 
-Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
-  EIGENVEIL_TRY(check(oracle.shape(), options));
-  auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
+namespace {
+
+// What rows were before they were shortened, from the spectrum of what is left of them.
+using Whole = std::function<RowSpectrum(const RowSpectrum& seen)>;
+
+// By what factor each top eigenvalue grows, and the others.
+struct Growth {
+  Vector top;
+  double rest;
+  double total;
+};
+
+Growth growth_of(const Matrix& S, const Vector& top, const Whole& whole) {
+  const double others = static_cast<double>(S.cols() - top.size());
+  const double trace = std::max(S.trace(), 1e-300);
+  const double least = 1e-9 * trace;
+  const RowSpectrum seen{top.cwiseMax(least), others > 0 ? std::max((trace - top.sum()) / others, least) : least,
+                         others};
+  const RowSpectrum found = whole(seen);
+  const auto sum = [](const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; };
+  return {found.top.cwiseQuotient(seen.top), found.rest / seen.rest, sum(found) / sum(seen)};
+}
+
+// The verdict on what was seen, in terms of whole rows.
+Judge grown(Judge judge, Growth by) {
+  return [judge = std::move(judge), by = std::move(by)]() -> Result<Verdict> {
+    Verdict verdict = EIGENVEIL_TRY(judge());
+    for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(by.top);
+    for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
+      if (shares->size() > 0) *shares = (shares->cwiseProduct(by.top) / by.total).cwiseMin(1.0);
+    if (verdict.explained) {
+      const double factor = verdict.share.sum() / std::max(verdict.explained->value, 1e-300);
+      verdict.explained =
+          Banded{std::min(1.0, verdict.explained->value * factor), std::min(1.0, verdict.explained->low * factor),
+                 std::min(1.0, verdict.explained->high * factor)};
+    }
+    verdict.line *= by.rest;
+    return verdict;
+  };
+}
+
+Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, const Whole& whole) {
   std::optional<ReleasedCorrelation> correlation;
   if (options.scale == Scale::kCorrelation) correlation = correlation_of(released);
   const Matrix& S = correlation ? correlation->correlation : released.covariance;
@@ -64,13 +105,66 @@ Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
       correlation ? noise_line(*correlation, pairs->values) : noise_line(moments_of(released), pairs->values);
   PcaResult result{pairs->vectors,         pairs->values, released.prepared.mean,
                    released.prepared.rows, edge,          released.prepared.mean_deviation};
+  std::optional<Growth> by;
+  if (whole && !correlation) {
+    by = growth_of(S, pairs->values, whole);
+    result.eigenvalues = result.eigenvalues.cwiseProduct(by->top);
+    result.noise_edge *= by->rest;
+  }
   if (correlation) {
     result.spread = correlation->spread;
     result.left_out = correlation->left_out;
     if (!options.sparsity) result.judge = judge_of(*std::move(correlation), options.components);
   } else if (!options.sparsity) {
     result.judge = judge_of(std::move(released), options.components);
+    if (by) result.judge = grown(std::move(result.judge), *std::move(by));
   }
+  return result;
+}
+
+}  // namespace
+
+Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
+  EIGENVEIL_TRY(check(oracle.shape(), options));
+  auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
+  Whole whole;
+  if (released.prepared.bound_found)
+    whole = [R = oracle.shape().lattice.radius](const RowSpectrum& seen) { return unshortened(seen, R); };
+  return components_of(std::move(released), options, whole);
+}
+
+PrivacyPlan plan_sphere(Adjacency adjacency, PcaOptions options) {
+  options.preparation.bound_by = BoundBy::kMiddle;
+  return plan_gram(adjacency, options);
+}
+
+Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
+  EIGENVEIL_TRY(check(oracle.shape(), options));
+  options.preparation.bound_by = BoundBy::kMiddle;
+  auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
+  // Half of the rows are as long as R already. A bound that next to no row is shorter than makes the others as long.
+  constexpr double kNextToNothing = 0x1p-10;
+  const double R = oracle.shape().lattice.radius;
+  const auto unit = EIGENVEIL_TRY(RowBound::of(R * kNextToNothing));
+  EIGENVEIL_TRY(oracle.recenter(Vector::Zero(prepared.mean.size()), unit));
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  const double per_row = 1 / (prepared.rows * unit.value() * unit.value());
+  // Rows of length 1 are about 1 / R as long as they were, and so is the error of the mean.
+  const double tau = prepared.mean_deviation;
+  Matrix S = gram.value() * per_row;
+  S.diagonal().array() -= tau * tau / (R * R);
+  ReleasedCovariance released{std::move(S), std::move(prepared), gram.deviation() * per_row};
+  released.prepared.mean_deviation = tau / R;
+  auto result = components_of(std::move(released), options, [R](const RowSpectrum& seen) {
+    RowSpectrum whole = unshortened(seen, {});
+    const double scale = R * R / std::max(middle_squared_length(whole), 1e-300);
+    whole.top *= scale;
+    whole.rest *= scale;
+    return whole;
+  });
+  if (!result) return result;
+  result->mean_deviation = tau;
+  result->length = R;
   return result;
 }
 

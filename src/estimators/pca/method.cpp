@@ -12,7 +12,8 @@
 namespace eigenveil {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"gram", "power", "sparse-power", "adaptive-power", "spiked"};
+constexpr std::array<std::string_view, 6> kNames = {"gram",           "power",  "sparse-power",
+                                                    "adaptive-power", "spiked", "sphere"};
 
 bool iterates(const PcaProgram& program) {
   return program.method == PcaMethod::kPower || program.method == PcaMethod::kSparsePower ||
@@ -32,8 +33,8 @@ std::string_view name(PcaMethod method) { return kNames.at(static_cast<std::size
 Result<PcaMethod> pca_method_from_name(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (text == kNames.at(i)) return static_cast<PcaMethod>(i);
-  return usage_error(
-      fmt::format("`method` must be auto, gram, power, sparse-power, adaptive-power or spiked, but is '{}'", text));
+  return usage_error(fmt::format(
+      "`method` must be auto, gram, sphere, power, sparse-power, adaptive-power or spiked, but is '{}'", text));
 }
 
 Status check(const PcaProgram& program, std::size_t columns, const Budget& budget) {
@@ -68,10 +69,12 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
 PrivacyPlan draft(const PcaProgram& program, Adjacency adjacency) {
   if (iterates(program)) return plan_power(adjacency, program.options, power_options(program));
   if (program.method == PcaMethod::kSpiked) return plan_spiked(adjacency, program.options.preparation, program.spiked);
-  return plan_gram(adjacency, program.options);
+  return program.method == PcaMethod::kSphere ? plan_sphere(adjacency, program.options)
+                                              : plan_gram(adjacency, program.options);
 }
 
 PrivacyPlan draft(PcaProgram program, const RowsShape& shape, const Budget& budget) {
+  if (program.method == PcaMethod::kSphere) program.options.preparation.bound_by = BoundBy::kMiddle;
   program.options.preparation = with_shares(program.options.preparation, shape, budget);
   return draft(program, budget.adjacency);
 }
@@ -86,7 +89,8 @@ Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle) {
     return PcaFit{std::move(spiked.pca), spiked.noise_variance, spiked.assumed};
   }
   auto pca = EIGENVEIL_TRY(iterates(program) ? fit_power(oracle, program.options, power_options(program))
-                                             : fit_gram(oracle, program.options));
+                           : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
+                                                                  : fit_gram(oracle, program.options));
   return PcaFit{std::move(pca), {}};
 }
 
@@ -111,6 +115,7 @@ std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t column
   std::vector<PcaProgram> programs;
   if (columns <= kMostColumns || options.scale == Scale::kCorrelation) programs.push_back({PcaMethod::kGram, options});
   if (options.scale == Scale::kCorrelation) return programs;  // the others release no matrix
+  if (columns <= kMostColumns && !options.sparsity) programs.push_back({PcaMethod::kSphere, options});
   const PcaMethod power = options.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower;
   for (const std::size_t rounds : {4U, 8U, 16U}) programs.push_back({power, options, {.rounds = rounds}});
   return programs;

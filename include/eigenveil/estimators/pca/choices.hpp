@@ -9,6 +9,7 @@ enum class PcaMethod {
   kSparsePower,    ///< the same with few loadings, filtered
   kAdaptivePower,  ///< the same with a filter that adapts to the rows: for many columns
   kSpiked,         ///< a few components and one noise variance
+  kSphere,         ///< gram of rows that are made of one length: for long tails and loose bounds
 };
 
 enum class RowFilter {

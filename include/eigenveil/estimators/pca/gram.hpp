@@ -29,7 +29,15 @@ MomentMatrix moments_of(const ReleasedCovariance& released);
 /// Judges its top eigenvectors.
 Judge judge_of(ReleasedCovariance released, std::size_t components);
 
-/// The oracle's plan is what `calibrate` made of `plan_gram`.
+/// The oracle's plan is what `calibrate` made of `plan_gram`. Of rows whose bound was found by a search, eigenvalues
+/// are those that Gaussian rows had before they were shortened.
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options);
+
+// The same of rows that are all made of one length about the mean: the noise is that of typical rows, however long the
+// longest are. Directions of elliptical rows stay what they are; eigenvalues are found again as if rows were Gaussian,
+// with the middle of their lengths, which a search finds.
+
+PrivacyPlan plan_sphere(Adjacency adjacency, PcaOptions options);
+Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options);
 
 }  // namespace eigenveil

@@ -25,6 +25,7 @@ struct PcaResult {
   Judge judge = {};           ///< of the components
   Vector spread = {};         ///< correlations: deviations of the features, by which rows are divided; empty: by none
   std::vector<std::size_t> left_out = {};  ///< correlations: features that have none
+  std::optional<double> length = {};       ///< sphere: half of the rows were longer; all were made of one length
 };
 
 /// Refuses more components than columns, and a sparsity that cannot hold the components.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shortened.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace eigenveil {
+namespace {
+
+constexpr Eigen::Index kDraws = 4000;
+
+// z_i^2 of the coordinates that have eigenvalues of their own, and the sum of all others'. Public, and always the same.
+struct Squares {
+  Matrix top;
+  Vector others;
+};
+
+Squares draw(Eigen::Index k, double others) {
+  std::mt19937_64 random(19370601);
+  std::normal_distribution<double> normal;
+  Squares squares{Matrix(kDraws, k), Vector::Zero(kDraws)};
+  for (Eigen::Index i = 0; i < squares.top.size(); ++i) squares.top.data()[i] = std::pow(normal(random), 2);
+  if (!(others > 0)) return squares;
+  std::chi_squared_distribution<double> chi(others);
+  for (double& sum : squares.others) sum = chi(random);
+  return squares;
+}
+
+Vector squared_lengths(const Squares& z, const RowSpectrum& spectrum) {
+  return z.top * spectrum.top + spectrum.rest * z.others;
+}
+
+double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum.rest * spectrum.others; }
+
+}  // namespace
+
+// E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
+  constexpr int kPasses = 40;
+  const Squares z = draw(seen.top.size(), seen.others);
+  const double least = 1e-9 * std::max(total(seen), 1e-300);
+  RowSpectrum found{seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
+  const RowSpectrum wanted = found;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const Vector squared = squared_lengths(z, found);
+    const Vector weights = squared.unaryExpr(
+        [&](double s) { return radius ? std::min(1.0, *radius * *radius / s) : 1 / std::max(s, 1e-300); });
+    const Vector kept = (z.top.transpose() * weights) / static_cast<double>(kDraws);  // E w^2 z_i^2
+    // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
+    found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
+    if (seen.others > 0)
+      found.rest = wanted.rest * static_cast<double>(kDraws) * seen.others / std::max(z.others.dot(weights), 1e-300);
+    if (radius) {
+      found.top = found.top.cwiseMin(10 * wanted.top);
+      found.rest = std::min(found.rest, 10 * wanted.rest);
+    } else {
+      const double sum = total(found);
+      found.top /= sum;
+      found.rest /= sum;
+    }
+  }
+  return found;
+}
+
+double middle_squared_length(const RowSpectrum& spectrum) {
+  Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
+  std::nth_element(squared.begin(), squared.begin() + kDraws / 2, squared.end());
+  return squared[kDraws / 2];
+}
+
+}  // namespace eigenveil
