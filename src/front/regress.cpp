@@ -259,8 +259,10 @@ class RegressRows final : public PublicModel {
 
 /// How far the coefficients will be from those of the same rows without privacy noise.
 Result<ForecastRequest> forecast_of(std::size_t rows, std::size_t columns, const Budget& budget, const Stated& stated) {
-  RegressModel model{rows, columns, EIGENVEIL_TRY(stated.number("explained")), EIGENVEIL_TRY(stated.number("spread")),
-                     EIGENVEIL_TRY(stated.number_unless("row_bound", ""))};
+  const double explained = EIGENVEIL_TRY(stated.number("explained"));
+  const double spread = EIGENVEIL_TRY(stated.number("spread"));
+  const auto row_bound = EIGENVEIL_TRY(stated.number_unless("row_bound", ""));
+  const RegressModel model{rows, columns, explained, spread, row_bound};
   const auto ridge = EIGENVEIL_TRY(stated.number_unless("ridge", "auto"));
   ForecastRequest request{.task = "regress", .model = std::make_shared<RegressRows>(model), .budget = budget};
   request.remedies = "Gather more rows, use fewer columns, spend more epsilon, or tighten the ranges.";

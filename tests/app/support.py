@@ -86,6 +86,15 @@ class Running:
             stream.close()
 
 
+def drop_found_noise(manifest):
+    """A threshold or bound that was found privately, and paid for, decides the noise of what comes after it; so do the
+    released directions that a later product is with, in the last digits."""
+    searched = any(event["mechanism"].startswith("pure") for event in manifest["events"])
+    for answer in manifest["noise"]:
+        if searched or re.fullmatch(r"product ([2-9]|1\d+)", answer["label"]):
+            answer.pop("deviation")
+
+
 class AppTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

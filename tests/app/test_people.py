@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, PROGRAM, SANITIZED, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, PROGRAM, SANITIZED, USAGE, AppTest, drop_found_noise
 
 MPIRUN = ["-q", "--allow-run-as-root", "--oversubscribe", "-n", 3, PROGRAM]
 WITHOUT_MPI = shutil.which("mpirun") is None or "built without MPI" in subprocess.run(
@@ -140,9 +140,9 @@ class People(AppTest):
                 for key in ("warnings", "ridge", "noise_edge", "error_rates", "noise_variance", "coefficients", "least_variation",
                             "residual_variance", "r_squared", "widening", "second_moments", "verdicts", "noisy_people"):
                     manifest.pop(key, None)
-                if any(event["mechanism"].startswith("pure") for event in manifest["events"]):
-                    manifest.pop("noise")
-                    manifest["options"].pop("row_bound", None)
+                drop_found_noise(manifest)
+                if manifest["options"].get("row_bound_kind") == "private":
+                    manifest["options"].pop("row_bound")
                 told.append((fit, manifest, {name: model[name].shape for name in model.files if name != "manifest.json"}))
         half = len(told) // 2
         for one, two in zip(told[:half], told[half:]):

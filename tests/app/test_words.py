@@ -34,6 +34,8 @@ class Words(AppTest):
     def test_what_the_library_names_is_an_option_of_the_program(self):
         flags = {flag.replace("-", "_") for _, _, text in literals("apps/eigenveil")
                  for flag in re.findall(r"--([a-z][a-z-]*)", text)} | {"ranges"} | KEYS_OF_A_SCHEMA
+        # A fit that is described in words (job/described.hpp): {"name", "meaning", ...}
+        flags |= {name for file in (ROOT / "src/front").glob("*.cpp") for name in re.findall(r'\{"([a-z_]+)", "[A-Z]', file.read_text())}
         unknown = [f"{place}: {name}" for _, place, text in literals("src", "include") for name in NAMED.findall(text)
                    if not any(re.fullmatch(name.replace("{}", "[a-z]+"), flag) for flag in flags)]
         self.assertEqual(unknown, [])
