@@ -45,7 +45,7 @@ class ClassEstimator final : public Estimator {
     return eigenveil::check(shape, options_);
   }
   Result<PrivacyPlan> plan(const RowsShape& shape, const Budget& budget) const override {
-    ClassOptions options = options_;
+    ClassOptions options = with_sums_share(options_, shape.columns);
     options.gep.preparation = with_shares(options.gep.preparation, shape, budget);
     return plan_classes(budget.adjacency, options);
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,9 +16,13 @@
 namespace eigenveil {
 namespace {
 
-// Shares of the work's mu^2. Means enter the directions once, the d x d matrix B through its inverse.
+// Shares of the work's mu^2.
 constexpr double kClassCountsShare = 0.04;
-constexpr double kClassSumsShare = 0.22;
+constexpr double kFisherCountsShare = 0.01;  // counts only weigh the classes there
+
+double counts_share(ClassProblem problem) {
+  return problem == ClassProblem::kFisher ? kFisherCountsShare : kClassCountsShare;
+}
 
 std::string class_counts_label(ClassProblem problem) {
   return problem == ClassProblem::kFisher ? "class counts" : "slice counts";
@@ -63,6 +68,22 @@ Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) 
 
 Status set_averages(Classes& result, const Vector& counts, const Matrix& sums);
 
+// Empirical Bayes: class means lie apart by b on average, squared and weighted, once the d tau_c^2 of their noise,
+// tau_c = deviation / n_c, is taken out. Each then keeps b / (b + d tau_c^2) of its distance from the mean of all.
+void shrink_means(Classes& result) {
+  const auto d = static_cast<double>(result.means.rows());
+  const auto noise = [&](Eigen::Index c) { return d * std::pow(result.sum_noise / result.counts[c], 2); };
+  double apart = 0;
+  for (Eigen::Index c = 0; c < result.counts.size(); ++c)
+    if (result.weights[c] > 0)
+      apart += result.weights[c] * ((result.means.col(c) - result.mean).squaredNorm() - noise(c));
+  for (Eigen::Index c = 0; c < result.counts.size(); ++c) {
+    if (!(result.weights[c] > 0)) continue;
+    const double kept = std::max(apart, 0.0) / std::max(std::max(apart, 0.0) + noise(c), 1e-300);
+    result.means.col(c) = result.mean + kept * (result.means.col(c) - result.mean);
+  }
+}
+
 Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
   const auto counted = EIGENVEIL_TRY(oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes}));
   const auto summed = EIGENVEIL_TRY(oracle.ask(class_sums_label(options.problem), ClassSums{options.classes}));
@@ -92,6 +113,7 @@ Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
   result.count_noise = count_noise;
   result.sum_noise = sum_noise;
   EIGENVEIL_TRY(set_averages(result, counts, sums));
+  if (options.problem == ClassProblem::kFisher) shrink_means(result);
   return result;
 }
 
@@ -192,6 +214,7 @@ Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const
   add_noise(gram, gram_noise_, stream);
   ClassesOnce again(classes_, std::move(gram), gram_noise_, options_);
   EIGENVEIL_TRY(set_averages(again.classes_, classes_.counts, sums));
+  if (options_.problem == ClassProblem::kFisher) shrink_means(again.classes_);
   const auto solved = EIGENVEIL_TRY(again.solve());
   return Found{solved.values, solved.vectors};
 }
@@ -273,12 +296,23 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
   return {};
 }
 
+// A has noise of squared length 4 d C^2 R^2 / (a nu^2), nu = n mu, against class means of length about R; B has
+// spectral noise 2 sqrt(d) R^2 / (sqrt(b) nu) against eigenvalues of about R^2 / d: 4 d^3 / (b nu^2). C^2 / a + d^2 / b
+// is least at a : b = C : d; doubled, since what is left of the noise of B is shrunk before it is used.
+ClassOptions with_sums_share(ClassOptions options, std::size_t columns) {
+  if (options.problem != ClassProblem::kFisher) return options;
+  const auto C = static_cast<double>(options.classes);
+  options.sums_share = std::clamp(2 * C / (2 * C + static_cast<double>(columns)), 0.22, 0.75);
+  return options;
+}
+
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   const GepOptions& gep = options.gep;
   PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation, 1.0));
-  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(kClassCountsShare)}});
-  plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(kClassSumsShare)}});
-  const double rest = 1 - kClassCountsShare - kClassSumsShare;
+  const double counts = counts_share(options.problem);
+  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(counts)}});
+  plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(options.sums_share)}});
+  const double rest = 1 - counts - options.sums_share;
   if (gep.noise == GepNoise::kOnce) plan.events.push_back({kCovarianceLabel, GaussianEvent{std::sqrt(rest)}});
   for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
     plan.events.push_back(

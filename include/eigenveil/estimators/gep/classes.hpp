@@ -25,6 +25,7 @@ struct ClassOptions {
   std::vector<double> cuts = {};        ///< sir: between the fine slices
   std::string response = {};            ///< sir: the column that was cut
   bool drop_unlisted = false;           ///< fda: rows of other labels count as zero
+  double sums_share = 0.22;             ///< of the work's mu^2, for the class sums; `with_sums_share` fits it
 };
 
 struct ClassResult {
@@ -38,6 +39,10 @@ struct ClassResult {
 };
 
 Status check(const RowsShape& shape, const ClassOptions& options);
+
+/// The means of C classes enter the directions once, the d x d matrix B through its inverse: noise in both costs the
+/// least where their shares of mu^2 are about as 2 C to d (src/estimators/gep/classes.cpp).
+ClassOptions with_sums_share(ClassOptions options, std::size_t columns);
 
 /// Every answer `fit_classes` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
