@@ -35,10 +35,11 @@ bool refines(const PreparationOptions& options) {
   return options.mean == MeanBy::kRefined && options.shares.refined > 0;
 }
 
-// Bounds from a thousandth of the present one up to it, four a factor of two.
+// Bounds from a thousandth of the present one up to it, `kBoundsPerOctave` per factor of two.
 std::vector<double> bound_grid(double radius) {
   std::vector<double> grid;
-  for (int i = 40; i >= 0; --i) grid.push_back(radius * std::exp2(-i / 4.0));
+  for (int i = 10 * kBoundsPerOctave; i >= 0; --i)
+    grid.push_back(radius * std::exp2(-static_cast<double>(i) / kBoundsPerOctave));
   return grid;
 }
 
@@ -51,12 +52,15 @@ double total_mu(const PrivacyPlan& plan) {
   return std::sqrt(sum);
 }
 
-Status bound_rows(Oracle& oracle, const char* label, double above, double rows) {
+Status bound_rows(Oracle& oracle, const char* label, const PreparationOptions& options, double most, double rows) {
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
-  // The search errs by some 2 / epsilon rows: a target within that of none would let it run on to the longest row.
-  const auto epsilon = EIGENVEIL_TRY(planned_epsilon(oracle.plan(), label));
-  const auto target = static_cast<std::int64_t>(std::min(above * rows + 2 / epsilon, rows / 2));
+  const double above =
+      std::min(most, share_above(options.bound_by, options.directions, shape.columns, rows * total_mu(oracle.plan())));
+  // The search errs by some 2 / epsilon rows: a target within that of none lets it run on to longer rows.
+  const double error =
+      (options.bound_by == BoundBy::kMoments ? 0.5 : 2) / EIGENVEIL_TRY(planned_epsilon(oracle.plan(), label));
+  const auto target = static_cast<std::int64_t>(std::min(above * rows + error, rows / 2));
   const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
   const auto bound = EIGENVEIL_TRY(RowBound::of(grid[*found]));
   return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), bound);
@@ -84,7 +88,7 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   const auto d = static_cast<double>(shape.columns);
   // Ranges may be far wider than the rows: a sum of rows that are shorter has less noise.
   if (searches(options) && refines(options))
-    EIGENVEIL_TRY(bound_rows(oracle, kFirstBoundLabel, kFirstAbove, result.rows));
+    EIGENVEIL_TRY(bound_rows(oracle, kFirstBoundLabel, options, kFirstAbove, result.rows));
   const double first = oracle.shape().lattice.radius;
   auto rough = EIGENVEIL_TRY(ask_mean(oracle, kMeanLabel, result.rows));
   result.mean = std::move(rough.mean);
@@ -98,7 +102,7 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   const bool stated = options.bound || !searches(options);
   const double whole = std::min(2 * first, first + result.mean.norm());
   EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(first, R, t1, d) : whole));
-  if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, kRoughlyAbove, result.rows));
+  if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options, kRoughlyAbove, result.rows));
   const double R2 = oracle.shape().lattice.radius;
   const auto refined = EIGENVEIL_TRY(ask_mean(oracle, kRefinedLabel, result.rows));
   const double t2 = refined.deviation;
@@ -199,9 +203,7 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   if (!refined) options.shares.refined = 0;
   if (options.mean != MeanBy::kNone) EIGENVEIL_TRY(find_mean(oracle, options, result));
   if (!searches(options)) return result;
-  const double above =
-      share_above(options.bound_by, options.directions, shape.columns, result.rows * total_mu(oracle.plan()));
-  EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, above, result.rows));
+  EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options, 1, result.rows));
   result.bound_found = true;
   return result;
 }

@@ -16,6 +16,8 @@ Study study_of(FitJob fit, const GepChoices& gep, ClassOptions options) {
   return {fit, [fit, gep, options](const OpenedData& opened) -> Result<Rivals> {
             ClassOptions known = options;
             known.gep = gep_options(gep, fit, opened.map.features());
+            if (known.problem == ClassProblem::kFisher && known.gep.preparation.bound_by == BoundBy::kMoments)
+              known.gep.preparation.bound_by = BoundBy::kDirections;
             known.names = opened.classes;
             known.classes = opened.classes.size();
             if (known.problem == ClassProblem::kSliced) known.response = opened.class_name;

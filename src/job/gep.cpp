@@ -9,6 +9,7 @@ namespace eigenveil {
 GepOptions gep_options(const GepChoices& choices, const FitJob& job, std::size_t columns) {
   GepOptions options{.components = choices.components};
   options.preparation = preparation_of(job.rows);
+  options.preparation.directions = choices.components;
   options.sparsity = choices.sparsity;
   options.start = choices.start;
   options.step = choices.step;

@@ -52,6 +52,9 @@ struct Preparation {
 /// The shares of a refined mean that suit rows of that shape: by their number where it is public.
 PreparationOptions with_shares(PreparationOptions options, const RowsShape& shape, const Budget& budget);
 
+/// Lengths that a search tells apart, per factor of two.
+inline constexpr int kBoundsPerOctave = 16;
+
 /// Which share of the rows may be shortened, by the noise of one matrix of second moments of n rows, sigma = R^2 / (n
 /// mu) for rows of length R.
 ///   directions  500 times the share of the variance that noise would lose of the first k directions, if eigenvalues

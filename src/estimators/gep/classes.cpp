@@ -18,11 +18,6 @@ namespace {
 
 // Shares of the work's mu^2.
 constexpr double kClassCountsShare = 0.04;
-constexpr double kFisherCountsShare = 0.01;  // counts only weigh the classes there
-
-double counts_share(ClassProblem problem) {
-  return problem == ClassProblem::kFisher ? kFisherCountsShare : kClassCountsShare;
-}
 
 std::string class_counts_label(ClassProblem problem) {
   return problem == ClassProblem::kFisher ? "class counts" : "slice counts";
@@ -302,17 +297,16 @@ Status check(const RowsShape& shape, const ClassOptions& options) {
 ClassOptions with_sums_share(ClassOptions options, std::size_t columns) {
   if (options.problem != ClassProblem::kFisher) return options;
   const auto C = static_cast<double>(options.classes);
-  options.sums_share = std::clamp(2 * C / (2 * C + static_cast<double>(columns)), 0.22, 0.75);
+  options.sums_share = std::clamp(2 * C / (2 * C + static_cast<double>(columns)), 0.22, 0.72);
   return options;
 }
 
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   const GepOptions& gep = options.gep;
   PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation, 1.0));
-  const double counts = counts_share(options.problem);
-  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(counts)}});
+  plan.events.push_back({class_counts_label(options.problem), GaussianEvent{std::sqrt(kClassCountsShare)}});
   plan.events.push_back({class_sums_label(options.problem), GaussianEvent{std::sqrt(options.sums_share)}});
-  const double rest = 1 - counts - options.sums_share;
+  const double rest = 1 - kClassCountsShare - options.sums_share;
   if (gep.noise == GepNoise::kOnce) plan.events.push_back({kCovarianceLabel, GaussianEvent{std::sqrt(rest)}});
   for (std::size_t round = 1; gep.noise == GepNoise::kEachStep && round <= gep.rounds; ++round)
     plan.events.push_back(

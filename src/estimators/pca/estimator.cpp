@@ -59,7 +59,7 @@ class PcaEstimator final : public Estimator {
   bool suits(const RowsShape& shape, const Budget& budget) const override {
     if (program_.method != PcaMethod::kSphere || !shape.rows) return true;
     const double n_mu = static_cast<double>(*shape.rows) * gaussian_mu(budget.epsilon, budget.delta);
-    return share_above(BoundBy::kDirections, program_.options.components, shape.columns, n_mu) > 0.1;
+    return share_above(BoundBy::kDirections, program_.options.components, shape.columns, n_mu) >= 0.5;
   }
   std::size_t bytes(std::size_t columns, int threads) const override { return sums_bytes(program_, columns, threads); }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override;

@@ -61,6 +61,7 @@ struct Growth {
   Vector top;
   double rest;
   double total;
+  double deviation = 0;  // relative, of all factors together
 };
 
 Growth growth_of(const Matrix& S, const Vector& top, const Whole& whole) {
@@ -79,6 +80,11 @@ Judge grown(Judge judge, Growth by) {
   return [judge = std::move(judge), by = std::move(by)]() -> Result<Verdict> {
     Verdict verdict = EIGENVEIL_TRY(judge());
     for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(by.top);
+    const auto widen = [&](double reach, double value) { return std::hypot(reach, 1.96 * by.deviation * value); };
+    const Vector below = (verdict.estimate - verdict.low).binaryExpr(verdict.estimate, widen);
+    const Vector above = (verdict.high - verdict.estimate).binaryExpr(verdict.estimate, widen);
+    verdict.low = (verdict.low.array() > 0).select((verdict.estimate - below).cwiseMax(0.0), verdict.low);
+    verdict.high = verdict.estimate + above;
     for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
       if (shares->size() > 0) *shares = (shares->cwiseProduct(by.top) / by.total).cwiseMin(1.0);
     if (verdict.explained) {
@@ -92,7 +98,8 @@ Judge grown(Judge judge, Growth by) {
   };
 }
 
-Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, const Whole& whole) {
+Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, const Whole& whole,
+                                double deviation = 0) {
   std::optional<ReleasedCorrelation> correlation;
   if (options.scale == Scale::kCorrelation) correlation = correlation_of(released);
   const Matrix& S = correlation ? correlation->correlation : released.covariance;
@@ -108,6 +115,7 @@ Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& o
   std::optional<Growth> by;
   if (whole && !correlation) {
     by = growth_of(S, pairs->values, whole);
+    by->deviation = deviation;
     result.eigenvalues = result.eigenvalues.cwiseProduct(by->top);
     result.noise_edge *= by->rest;
   }
@@ -155,13 +163,19 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   S.diagonal().array() -= tau * tau / (R * R);
   ReleasedCovariance released{std::move(S), std::move(prepared), gram.deviation() * per_row};
   released.prepared.mean_deviation = tau / R;
-  auto result = components_of(std::move(released), options, [R](const RowSpectrum& seen) {
-    RowSpectrum whole = unshortened(seen, {});
-    const double scale = R * R / std::max(middle_squared_length(whole), 1e-300);
-    whole.top *= scale;
-    whole.rest *= scale;
-    return whole;
-  });
+  // The middle of the lengths lies within a step of the grid below R: in its middle, with the deviation of a number
+  // that is anywhere in it, of its square.
+  const double step = std::exp2(1.0 / kBoundsPerOctave);
+  const double middle = R * R / step;
+  const double deviation = 2 * std::log(step) / std::sqrt(12.0);
+  const auto whole = [middle](const RowSpectrum& seen) {
+    RowSpectrum found = unshortened(seen, {});
+    const double scale = middle / std::max(middle_squared_length(found), 1e-300);
+    found.top *= scale;
+    found.rest *= scale;
+    return found;
+  };
+  auto result = components_of(std::move(released), options, whole, deviation);
   if (!result) return result;
   result->mean_deviation = tau;
   result->length = R;

@@ -8,7 +8,7 @@
 namespace eigenveil {
 namespace {
 
-constexpr Eigen::Index kDraws = 4000;
+constexpr Eigen::Index kDraws = 16000;
 
 // z_i^2 of the coordinates that have eigenvalues of their own, and the sum of all others'. Public, and always the same.
 struct Squares {
@@ -37,7 +37,7 @@ double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum
 
 // E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
 RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
-  constexpr int kPasses = 40;
+  constexpr int kPasses = 60;
   const Squares z = draw(seen.top.size(), seen.others);
   const double least = 1e-9 * std::max(total(seen), 1e-300);
   RowSpectrum found{seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
@@ -46,11 +46,12 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
     const Vector squared = squared_lengths(z, found);
     const Vector weights = squared.unaryExpr(
         [&](double s) { return radius ? std::min(1.0, *radius * *radius / s) : 1 / std::max(s, 1e-300); });
-    const Vector kept = (z.top.transpose() * weights) / static_cast<double>(kDraws);  // E w^2 z_i^2
+    // E w^2 z_i^2 / E z_i^2: of the same draws, whose own error then cancels
+    const Vector kept = (z.top.transpose() * weights).cwiseQuotient(z.top.colwise().sum().transpose());
     // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
     found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
     if (seen.others > 0)
-      found.rest = wanted.rest * static_cast<double>(kDraws) * seen.others / std::max(z.others.dot(weights), 1e-300);
+      found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
     if (radius) {
       found.top = found.top.cwiseMin(10 * wanted.top);
       found.rest = std::min(found.rest, 10 * wanted.rest);
