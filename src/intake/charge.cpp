@@ -114,14 +114,7 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 }  // namespace
 
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
-  if (!privacy.use_ledger) return {};
-  // A name that was mistyped would be a ledger without limits.
-  if (!privacy.ledger.empty() && !std::filesystem::exists(privacy.ledger))
-    return usage_error(
-        fmt::format("there is no ledger at '{}': give the right file with `ledger`, or make one with: eigenveil ledger "
-                    "create NAME",
-                    privacy.ledger));
-  if (!privacy.dataset.empty()) return {};
+  if (!privacy.use_ledger || !privacy.dataset.empty()) return {};
   const auto pipe = std::find_if(data.paths().begin(), data.paths().end(), is_pipe);
   if (pipe == data.paths().end()) return {};
   return usage_error(

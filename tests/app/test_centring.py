@@ -43,16 +43,17 @@ class Centring(AppTest):
         self.assertEqual([e["label"] for e in manifest["events"]], ["column sums", "refined column sums", "covariance"])
         _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1", "--row-bound", "auto")
         self.assertEqual([e["label"] for e in manifest["events"]],
-                         ["column sums", "rough row bound", "refined column sums", "row bound", "covariance"])
+                         ["first row bound", "column sums", "rough row bound", "refined column sums", "row bound", "covariance"])
         self.assertLess(manifest["options"]["row_bound"], 1)
-        _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1")
+        self.assertEqual(self.release(rows, "pca", "--components", 2, "--range", "0:1")[1]["events"], manifest["events"])
+        _, manifest = self.release(rows, "pca", "--components", 2, "--range", "0:1", "--row-bound", "range")
         self.assertEqual([e["label"] for e in manifest["events"]], ["column sums", "covariance"])
 
     def test_explicit_choices_stay(self):
         rows = np.random.default_rng(4).uniform(0, 1, size=(2000, 4))
         for center, labels in (("range", ["covariance"]), ("none", ["covariance"]),
                                ("private", ["column sums", "covariance"])):
-            _, manifest = self.release(rows, "pca", "--components", 1, "--range", "0:1", "--center", center)
+            _, manifest = self.release(rows, "pca", "--components", 1, "--range", "0:1", "--row-bound", "range", "--center", center)
             self.assertEqual([e["label"] for e in manifest["events"]], labels)
             self.assertEqual(manifest["options"]["center"], center)
             self.assertEqual("mean_deviation" in manifest, center == "private")

@@ -134,7 +134,7 @@ class Family(AppTest):
     def test_private_row_bound(self):
         np.save(self.path("d.npy"), np.vstack([self.rows, 50 * self.rows[:50]]))
         self.run_program("pca", "d.npy", "--row-bound", "auto", "--components", 2, *BUDGET_FLAGS, expect=USAGE)
-        means = ["column sums", "rough row bound", "refined column sums"]
+        means = ["first row bound", "column sums", "rough row bound", "refined column sums"]
         for center, asked in (([], means), (["--center", "none"], [])):
             released = self.run_json("pca", "d.npy", "--row-bound", "auto:1000", *center, "--components", 2, *BUDGET_FLAGS,
                                      *SEEDED)

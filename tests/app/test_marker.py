@@ -169,6 +169,7 @@ class Marker(AppTest):
         lines = [TEXT if i == 3 else f"a word {i % 5}" for i in range(n)]
         self.write("captions.txt", "\n".join(lines) + "\n")
         inputs = {"captions.txt"} | {p.name for p in (self.folder / "images").iterdir()}
+        self.run_program("ledger", "create", "others", *BUDGET_FLAGS, "--ledger", "ledger.db")
         for output in (("--report", "report.html"), ("--json",)):
             done = self.run_program("clip", "fit", "--images", "images", "--captions", "captions.txt", "--image-encoder",
                                     "pixels", "--method", "whitened", "--dim", 2, "--epsilon", 1, "--delta", 1e-6,

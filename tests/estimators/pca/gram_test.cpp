@@ -114,7 +114,7 @@ TEST(GramPca, PrivateBoundShortensTheLongestRows) {
   rows.topRows(100) *= 40;
   const auto error = [&](bool private_bound, double& radius) {
     PcaOptions options{.components = 1};
-    options.preparation.bound_by = private_bound ? BoundBy::kMoments : BoundBy::kStated;
+    options.preparation.bound_by = private_bound ? BoundBy::kDirections : BoundBy::kStated;
     const auto plan = calibrate(plan_gram(Adjacency::kReplaceOne, options), *Epsilon::of(1), *Delta::of(1e-6));
     auto oracle = oracle_over(rows, 60, *plan, 5);
     const auto fit = fit_gram(oracle, options);
