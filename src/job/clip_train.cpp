@@ -50,6 +50,7 @@ Status check_terms(const ClipTrainJob& job) {
   if (!(job.sample_share > 0 && job.sample_share < 1))
     return usage_error(fmt::format("`sample_share` must lie between 0 and 1, but is {}", job.sample_share));
   EIGENVEIL_TRY(positive("`sample_weight`", job.sample_weight));
+  EIGENVEIL_TRY(positive("`sample_clip`", job.sample_clip.value_or(1)));
   if (job.privacy.calibration == Calibration::kPaper && job.sample_clip)
     return usage_error("`calibration` paper is the paper's algorithm, which clips batches: leave `sample_clip` out");
   for (const auto& [name, rate] : {std::pair("`sample_rate`", job.sample_rate),

@@ -3,6 +3,7 @@
 parameters; by which optimizer; the loss on public pairs; the paper's noise."""
 import sys
 import unittest
+import zipfile
 from typing import Dict, Tuple
 
 import numpy as np
@@ -147,6 +148,14 @@ class Terms(TermsTest):
         done = self.train("--sample-clip", 1, module=hidden, expect=BAD_INPUT)
         self.assertIn("calling sample_loss changes the module itself", done.stderr)
 
+    def test_a_person_gives_one_pair(self):
+        """Of 50 people with 4 pairs each, all drawn, one pair each has a gradient of 1."""
+        self.script(Sizes())
+        self.data(who=np.arange(200) // 4)
+        for weight, expected in ("equal", 50), ("rows:16", 12.5):
+            result = self.train("--sample-clip", 2, "--person", "who", "--person-weight", weight, *SEEDED, "--no-ledger")
+            self.assertAlmostEqual(float(self.trained().w) / -0.1, expected, delta=7 * (2 * sigma_of(result["events"][0]) + 3.1 * (expected < 50)))
+
     def test_random_numbers_are_a_pairs_own(self):
         """200 uniform numbers have a deviation of 0.29 sqrt(200) = 4.1 about 100; one number for all of 0.29 * 200 = 58."""
         self.script(Random())
@@ -245,6 +254,18 @@ class Terms(TermsTest):
         with self.assertRaises(ValueError):
             lora.add_lora(Captioner(), names="encoder")
 
+    def test_the_command_of_the_docs(self):
+        block = (SOURCE / "docs" / "clip-train.md").read_text().split("```sh\n")[2].split("```")[0]
+        command, = [line for line in block.splitlines() if line.startswith("./eigenveil ")]
+        model = Captioner()
+        lora.add_lora(model, rank=1)
+        lora.export(model, self.path("blip.pt"))
+        self.data("public.npz")
+        steps = command.replace("--steps 1000", "--steps 60")  # as they are: a minute
+        self.assertNotEqual(steps, command)
+        self.run_program(*steps.split()[1:])
+        self.assertIn("eigenveil.json", "".join(zipfile.ZipFile(self.path("trained.pt")).namelist()))
+
     def test_rates_and_decay(self):
         """Slope's gradient is (0.5, 0.5, 0.5, 0.5) once it is clipped to 1."""
         self.script(Slope())
@@ -300,7 +321,7 @@ class Terms(TermsTest):
         for args, words in (([], "give --clip"), (["--sample-clip", 1, "--batch-rate", 0.1], "--batch-rate"),
                             (["--sample-clip", 1, "--loss-module", "m.pt"], "--loss-module"),
                             (["--sample-clip", 1, "--clip", 1, "--sample-share", 1], "--sample-share"),
-                            (["--sample-clip", -1], "--clip"), (["--sample-clip", 1, "--sample-weight", 0], "--sample-weight"),
+                            (["--sample-clip", -1], "--sample-clip must be finite and positive"), (["--sample-clip", 1, "--sample-weight", 0], "--sample-weight"),
                             (["--clip", 1, "--batch-rate", 2], "--batch-rate")):
             self.assertIn(words, self.train(*args, expect=USAGE).stderr)
         self.script(Slope())
