@@ -214,7 +214,7 @@ class Trainer {
       const bool told = !publics_.empty() && (last || run.steps() % job_.public_every == 0);
       // Kept before the next gradient is taken at these parameters, and before anything is told of them.
       if (told || last || run.steps() % job_.checkpoint_every == 0) EIGENVEIL_TRY(run.checkpoint());
-      if (told) EIGENVEIL_TRY(tell(run, observer));
+      if (told) tell(run, observer);
       observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job_.steps));
     }
     return oracle.complete() ? Status() : internal_error("the run did not ask for all that was planned");
@@ -253,23 +253,20 @@ class Trainer {
     return step;
   }
 
-  Status tell(TrainingRun& run, Observer& observer) {
+  // Parameters on which it fails are no reason to stop.
+  void tell(TrainingRun& run, Observer& observer) {
     const Vector& now = run.state().parameters;
-    const auto losses =
-        EIGENVEIL_TRY(public_losses(trainee_, publics_, {now.data(), static_cast<std::size_t>(now.size())}));
+    const auto losses = public_losses(trainee_, publics_, {now.data(), static_cast<std::size_t>(now.size())});
     nlohmann::json said = {{"step", run.steps()}};
     std::string words;
-    if (job_.sample_clip) {
-      said["sample_loss"] = losses.each;
-      words += fmt::format(", per pair {:.4g}", losses.each);
-    }
-    if (job_.clip) {
-      said["batch_loss"] = losses.batch;
-      words += fmt::format(", of batches {:.4g}", losses.batch);
-    }
+    const auto add = [&](const char* name, const char* of, double loss) {
+      said[name] = losses ? nlohmann::json(loss) : nlohmann::json();
+      words += losses ? fmt::format(", {} {:.4g}", of, loss) : fmt::format(", {} not finite", of);
+    };
+    if (job_.sample_clip) add("sample_loss", "per pair", losses ? losses->each : 0);
+    if (job_.clip) add("batch_loss", "of batches", losses ? losses->batch : 0);
     told_.push_back(said);
     observer.step(fmt::format("loss on public pairs after step {}{}", run.steps(), words));
-    return {};
   }
 
   const ClipTrainJob& job_;
