@@ -76,7 +76,7 @@ class Train {
   static constexpr const char* kEach = "noisy sum of gradients";
   static constexpr const char* kBatch = "noisy gradient";
   static constexpr double kClip = 1e-3;
-  static constexpr std::int64_t kPairs = 100;
+  static constexpr std::int64_t kPairs = 300;
   TorchTrainee& trainee_;
   Terms terms_;
   std::size_t steps_;
@@ -122,9 +122,9 @@ int audit(std::size_t runs, const std::string& module) {
                                                       : "`clip train`, both";
     for (const auto calibration : {Calibration::kTight, Calibration::kPaper}) {
       if (calibration == Calibration::kPaper && terms != Train::Terms::kBatch) continue;
-      const Setting setting{3, 0.05, 10};
+      const Setting setting{3, 0.02, 100};
       Train train(**trainee, terms, setting, calibration);
-      row(what, setting, calibration, train.plan(), calibration == Calibration::kPaper ? runs : runs / 5,
+      row(what, setting, calibration, train.plan(), calibration == Calibration::kPaper ? runs / 4 : runs / 20,
           [&](bool canary, std::uint64_t seed) { return train.score(canary, seed); });
     }
   }

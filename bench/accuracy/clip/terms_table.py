@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What it buys to clip pair by pair what is a sum over pairs: the whole eye of the BLIP-like module, 48,000 parameters,
 is fine-tuned on private pictures by the gradient of whole batches, and by that of captions and answers pair by pair beside
-the contrast of batches. Usage: terms_table.py PROGRAM [--epsilons 1 3 10] [--seeds 1 2 3] [--steps 300]"""
+the contrast of batches. Usage: terms_table.py PROGRAM [--epsilons 1 3 10] [--seeds 1 2 3] [--steps 300] [--public-steps 1500]"""
 import argparse
 import json
 import os
@@ -27,7 +27,7 @@ def train(program, folder, name, options, epsilon, steps):
     done = subprocess.run(
         [program, "clip", "train", "--module", str(folder / name), "--train", "^eye", "--data", str(folder / "private.npz"), "--epsilon",
          str(epsilon), "--delta", "1e-5", "--steps", str(steps), "--optimizer", "adam", "--lr", "0.0003", "--schedule", "cosine", "--out",
-         str(folder / "out.pt"), "--no-ledger", "--json", "--quiet", *map(str, options)], capture_output=True, text=True)
+         str(folder / "out.pt"), "--force", "--no-ledger", "--json", "--quiet", *map(str, options)], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
     return torch.jit.load(str(folder / "out.pt")), json.loads(done.stdout)
@@ -39,13 +39,14 @@ def main():
     options.add_argument("--epsilons", type=float, nargs="+", default=[1, 3, 10])
     options.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     options.add_argument("--steps", type=int, default=300)
+    options.add_argument("--public-steps", type=int, default=1500)
     options = options.parse_args()
     torch.set_num_threads(os.cpu_count())
     torch.manual_seed(1)
     public, _ = shapes.world(20000, False, 1)
     private, _ = shapes.world(PRIVATE, True, 2)
     test, facts = shapes.world(TEST, True, 3)
-    model = train_table.fit(modules.Blip(len(shapes.WORDS)), public, 1500, 128, 2e-3, 1)
+    model = train_table.fit(modules.Blip(len(shapes.WORDS)), public, options.public_steps, 128, 2e-3, 1)
     apart = modules.BlipTerms(len(shapes.WORDS))
     apart.load_state_dict(model.state_dict())
     wanted = ("zero-shot", "BLEU-4", "CIDEr", "VQA")
