@@ -13,6 +13,8 @@ namespace {
 struct ClipTrainFlags {
   ClipTrainJob job{.privacy = {*Epsilon::of(1), *Delta::of(0.5)}, .out = "trained.pt"};
   std::string optimizer = "adam";
+  std::string schedule = "constant";
+  std::optional<double> weight_decay;
   PersonFlags person;
   PrivacyFlags privacy{.adjacency = "add-remove-one"};
   RunFlags run;
@@ -35,7 +37,13 @@ int run_clip_train(const ClipTrainFlags& flags) {
   const auto person = flags.person.options();
   if (!person) return fail(person.error());
   job.person = *person;
-  job.optimizer = flags.optimizer == "adam" ? Optimizer::kAdam : Optimizer::kSgd;
+  job.descent.optimizer = flags.optimizer == "adam"    ? Optimizer::kAdam
+                          : flags.optimizer == "adamw" ? Optimizer::kAdamW
+                                                       : Optimizer::kSgd;
+  if (flags.weight_decay && flags.optimizer != "adamw")
+    return fail(usage_error("--weight-decay is AdamW's: use it with --optimizer adamw"));
+  job.descent.decay = flags.optimizer == "adamw" ? flags.weight_decay.value_or(0.01) : 0;
+  job.descent.cosine = flags.schedule == "cosine" ? job.steps : 0;
   Bearings bearings = Bearings::of(job.privacy);
   if (!job.checkpoint.empty())
     bearings.again = fmt::format(
@@ -70,13 +78,18 @@ Command clip_train_command(CLI::App& clip) {
   ClipTrainJob& job = flags->job;
   app->add_option(
          "--module", job.module,
-         "TorchScript: forward(images, tokens) -> (Tensor, Tensor), or loss(batch: Dict[str, Tensor]) -> Tensor")
+         "TorchScript: sample_loss(batch: Dict[str, Tensor]) -> Tensor of one pair, or batch_loss of the same kind or "
+         "forward(images, tokens) -> (Tensor, Tensor) of a batch, or both")
       ->required()
       ->group("Module");
   app->add_option("--loss-module", job.loss_module,
                   "TorchScript, not trained: forward(image_embeddings, text_embeddings) -> Tensor; default: InfoNCE")
       ->group("Module");
   app->add_option("--temperature", job.temperature, "Of InfoNCE")->capture_default_str()->group("Module");
+  app->add_option("--train", job.train,
+                  "Train the parameters whose names this regular expression is found in, as 'lora_' or 'bias$'; "
+                  "default: those with requires_grad")
+      ->group("Module");
   app->add_option("--module-seconds", job.module_seconds, "That the module may take for one batch before it is killed")
       ->capture_default_str()
       ->check(CLI::PositiveNumber)
@@ -91,18 +104,56 @@ Command clip_train_command(CLI::App& clip) {
           "pairs; a batch has people, each with one of their pairs");
   // Every integer is an id, and of a person a step takes one pair.
   for (const char* other : {"--missing-person", "--max-rows-per-person"}) app->remove_option(app->get_option(other));
+  app->add_option("--public", job.public_pairs,
+                  "Public pairs, an NPZ file of the same arrays: the loss on them is told")
+      ->group("Pairs");
+  app->add_option("--public-every", job.public_every, "Steps between two of these losses")
+      ->capture_default_str()
+      ->group("Pairs");
   app->add_option("--sample-rate", job.sample_rate, "Probability of a pair (or person) to be in the batch of a step")
       ->required()
       ->group("Training");
-  app->add_option("--steps", job.steps, "Noisy gradients to take")->required()->group("Training");
-  app->add_option("--clip", job.clip, "The gradient of a batch is scaled down to this length")
-      ->required()
+  app->add_option("--steps", job.steps, "Steps to take")->required()->group("Training");
+  app->add_option("--sample-clip", job.sample_clip,
+                  "Train sample_loss: the gradient of each pair is scaled down to this length, and noised for it")
       ->group("Training");
-  app->add_option("--optimizer", flags->optimizer, "sgd or adam")
-      ->check(CLI::IsMember({"sgd", "adam"}))
+  app->add_option("--clip", job.clip,
+                  "Train the loss of a batch: its gradient is scaled down to this length, and noised for twice that")
+      ->group("Training");
+  app->add_option("--batch-rate", job.batch_rate, "As --sample-rate, for the loss of a batch where both are trained")
+      ->group("Training");
+  app->add_option("--sample-share", job.sample_share, "Of the plan, for sample_loss where both are trained")
       ->capture_default_str()
       ->group("Training");
-  app->add_option("--lr", job.lr, "Learning rate")->capture_default_str()->group("Training");
+  app->add_option("--sample-weight", job.sample_weight,
+                  "Multiplies the sum of the pairs' gradients before it is added to the batch's")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--microbatch", job.microbatch, "Pairs of a batch that are in memory at a time; default: all")
+      ->check(from_one())
+      ->group("Training");
+  app->add_option("--optimizer", flags->optimizer, "sgd, adam or adamw")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--lr", job.descent.rate, "Learning rate")->capture_default_str()->group("Training");
+  app->add_option("--beta1", job.descent.beta1, "Of Adam's mean of gradients")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--beta2", job.descent.beta2, "Of Adam's mean of their squares")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--adam-eps", job.descent.adam_eps, "That Adam adds to the root of it")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--weight-decay", flags->weight_decay, "Of AdamW; default 0.01")->group("Training");
+  app->add_option("--warmup", job.descent.warmup, "Steps in which the learning rate grows to its full size")
+      ->capture_default_str()
+      ->group("Training");
+  app->add_option("--schedule", flags->schedule, "Of the learning rate after that: constant, or cosine, down to 0")
+      ->check(CLI::IsMember({"constant", "cosine"}))
+      ->capture_default_str()
+      ->group("Training");
   app->add_option("--checkpoint", job.checkpoint, "Folder that keeps the state of the run")->group("Training");
   app->add_option("--checkpoint-every", job.checkpoint_every, "Steps between two checkpoints")
       ->capture_default_str()
@@ -110,7 +161,6 @@ Command clip_train_command(CLI::App& clip) {
   app->add_flag("--resume", job.resume, "Go on with the run in the folder, with the same options; it is charged once")
       ->group("Training");
   flags->privacy.add_to(*app);
-  app->remove_option(app->get_option("--calibration"));
   app->add_option("--expected-rows", flags->expected_rows, "With --delta auto: a public guess of the number of pairs")
       ->check(from_one())
       ->group("Privacy");

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <regex>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/base/printable.hpp"
 #include "eigenveil/job/release.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
 #include "eigenveil/torch/module.hpp"
@@ -18,11 +21,55 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
+// What is wrong with a number that must be finite and positive.
+Status positive(const char* name, double value) {
+  if (value > 0 && std::isfinite(value)) return {};
+  return usage_error(fmt::format("{} must be finite and positive, but is {}", name, value));
+}
+
+Status check_descent(const DescentOptions& descent, long long steps) {
+  EIGENVEIL_TRY(positive("`lr`", descent.rate));
+  EIGENVEIL_TRY(positive("`adam_eps`", descent.adam_eps));
+  for (const auto& [name, beta] : {std::pair("`beta1`", descent.beta1), std::pair("`beta2`", descent.beta2)})
+    if (!(beta >= 0 && beta < 1))
+      return usage_error(fmt::format("{} must be from 0 to below 1, but is {}", name, beta));
+  if (!(descent.decay >= 0) || !(descent.decay * descent.rate < 1))
+    return usage_error(fmt::format("`weight_decay` must be from 0 to below 1 / `lr`, but is {}", descent.decay));
+  if (descent.warmup < 0 || descent.warmup > steps)
+    return usage_error(fmt::format("`warmup` must be from 0 to `steps`, but is {}", descent.warmup));
+  return {};
+}
+
+// Which losses are trained, and how.
+Status check_terms(const ClipTrainJob& job) {
+  if (!job.clip && !job.sample_clip)
+    return usage_error("give `clip`, for the gradient of a batch, `sample_clip`, for that of each pair, or both");
+  if (!job.clip && job.batch_rate) return usage_error("`batch_rate` is for the gradient of a batch: give `clip` too");
+  if (!job.clip && !job.loss_module.empty())
+    return usage_error("`loss_module` is for the gradient of a batch: give `clip` too");
+  if (!(job.sample_share > 0 && job.sample_share < 1))
+    return usage_error(fmt::format("`sample_share` must lie between 0 and 1, but is {}", job.sample_share));
+  EIGENVEIL_TRY(positive("`sample_weight`", job.sample_weight));
+  EIGENVEIL_TRY(positive("`sample_clip`", job.sample_clip.value_or(1)));
+  if (job.privacy.calibration == Calibration::kPaper && job.sample_clip)
+    return usage_error("`calibration` paper is the paper's algorithm, which clips batches: leave `sample_clip` out");
+  for (const auto& [name, rate] : {std::pair("`sample_rate`", job.sample_rate),
+                                   std::pair("`batch_rate`", job.batch_rate.value_or(job.sample_rate))})
+    if (const auto valid = SampleRate::of(rate); !valid)
+      return usage_error(fmt::format("{}: {}", name, valid.error().message));
+  constexpr std::size_t kLongest = 1000;
+  if (job.train.size() > kLongest) return usage_error("`train` is longer than 1000 characters");
+  try {
+    const std::regex pattern(job.train);
+  } catch (const std::regex_error&) {
+    return usage_error(fmt::format("`train` '{}': is no regular expression", printable(job.train)));
+  }
+  return {};
+}
+
 Status check_job(const ClipTrainJob& job) {
   if (job.privacy.adjacency != Adjacency::kAddRemoveOne)
     return usage_error("clip train draws Poisson batches, which are accounted for `adjacency` add-remove-one alone");
-  if (job.privacy.calibration == Calibration::kPaper)
-    return usage_error("clip train has no `calibration` paper: the paper's noise is not enough (docs/departures.md)");
   if (job.run.engine) return usage_error("clip train runs in one process: leave `engine` out");
   if (job.person) EIGENVEIL_TRY(check(*job.person));
   if (job.person && (job.person->most_rows || job.person->missing_is_own))
@@ -30,31 +77,31 @@ Status check_job(const ClipTrainJob& job) {
         "a step of clip train takes one pair of a person, and every integer is an id: leave `max_rows_per_person` and "
         "`missing_person` out");
   if (job.steps < 1) return usage_error(fmt::format("`steps` must be 1 or more, but is {}", job.steps));
-  if (job.checkpoint_every < 1)
-    return usage_error(fmt::format("`checkpoint_every` must be 1 or more, but is {}", job.checkpoint_every));
+  for (const auto& [name, every] :
+       {std::pair("`checkpoint_every`", job.checkpoint_every), std::pair("`public_every`", job.public_every)})
+    if (every < 1) return usage_error(fmt::format("{} must be 1 or more, but is {}", name, every));
   if (job.resume && job.checkpoint.empty()) return usage_error("`resume` needs `checkpoint`, the folder of the run");
   if (!job.checkpoint.empty() && !job.privacy.use_ledger)
     return usage_error(
         "`checkpoint` needs a ledger, which alone knows what a run may go on from: leave `no_ledger` or `checkpoint` "
         "out");
-  for (const auto& [flag, value] : {std::pair("`lr`", job.lr), std::pair("`temperature`", job.temperature)})
-    if (!(value > 0) || !std::isfinite(value))
-      return usage_error(fmt::format("{} must be finite and positive, but is {}", flag, value));
+  EIGENVEIL_TRY(positive("`temperature`", job.temperature));
+  EIGENVEIL_TRY(check_terms(job));
+  EIGENVEIL_TRY(check_descent(job.descent, job.steps));
   return check_writable(job.out);
 }
 
 // The parts of a batch that the module takes, and only those.
 Result<Tensors> parts_for(const TorchTrainee& trainee, Tensors all, const std::string& path) {
-  const auto wanted = trainee.wanted();
-  if (wanted.empty()) return all;
   Tensors parts;
-  for (const std::string& name : wanted) {
+  for (const std::string& name : trainee.needed()) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Tensor& t) { return t.name == name; });
     if (found == all.end())
       return bad_input(fmt::format("{}: has no array '{}', which forward(images, tokens) takes", path, name));
-    parts.push_back(std::move(*found));
+    if (trainee.takes_no_other()) parts.push_back(std::move(*found));
   }
-  return parts;
+  if (trainee.takes_no_other()) return parts;
+  return all;
 }
 
 // Made-up pairs of the same shapes: floats between 0 and 1, all integers 1.
@@ -75,16 +122,19 @@ Tensors made_up(const Tensors& like, std::size_t rows) {
 }
 
 // Runs the module on made-up pairs: what fails there would fail after the charge. A batch can have any size.
-Status dry_run(TorchTrainee& trainee, const Tensors& like) {
-  for (const std::size_t rows : {1U, 2U, 5U}) {
-    const auto gradient = trainee.gradient(made_up(like, rows), trainee.parameters(), 1, RowsAre::kMadeUp);
-    if (!gradient)
-      return bad_input(
-          fmt::format("{} (on a batch of {} made-up pairs; nothing was charged)", gradient.error().message, rows));
-    if (const auto checked = NoisyVector::on_lattice(*gradient, 1); !checked)
-      return bad_input(
-          fmt::format("{} (on a batch of {} made-up pairs; nothing was charged)", checked.error().message, rows));
-  }
+Status dry_run(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& like) {
+  const auto judged = [&](const Result<std::vector<double>>& gradient, std::size_t rows) -> Status {
+    const Status good = gradient ? Status() : Status(gradient.error());
+    const auto lattice = good ? NoisyVector::on_lattice(*gradient, 1) : Result<PrivateSum>(good.error());
+    if (lattice) return {};
+    return bad_input(
+        fmt::format("{} (on a batch of {} made-up pairs; nothing was charged)", lattice.error().message, rows));
+  };
+  if (job.sample_clip)
+    EIGENVEIL_TRY(judged(trainee.gradients(made_up(like, 1), trainee.parameters(), {1}, RowsAre::kMadeUp), 1));
+  for (const std::size_t rows : {1U, 2U, 5U})
+    if (job.clip)
+      EIGENVEIL_TRY(judged(trainee.gradient(made_up(like, rows), trainee.parameters(), 1, RowsAre::kMadeUp), rows));
   return {};
 }
 
@@ -121,42 +171,139 @@ Result<std::vector<std::uint32_t>> take_person(const std::optional<PersonOptions
   return person;
 }
 
-Status train(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data,
-             const std::vector<std::uint32_t>& person, TrainingRun& run, Observer& observer) {
-  TrainingState& state = run.state();
-  const std::size_t count = state.parameters.size();
-  auto oracle =
-      EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, data.front().rows(), count, job.clip, run.take_random(job),
-                                         kNoisyGradient, run.steps(), person, job.person ? job.person->least_rows : 1));
-  const Descent descent(job.optimizer, job.lr);
-  const auto gradient = [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {
-    Tensors batch;
-    for (const Tensor& part : data) batch.push_back(part.take(chosen));
-    return trainee.gradient(batch, {state.parameters.data(), count}, seed, RowsAre::kPrivate);
-  };
-  observer.step("training");
-  for (TrainingState next; run.steps() < job.steps;) {
-    const auto noisy = oracle.ask(kNoisyGradient, gradient);
-    if (!noisy) return run.stop(job, noisy.error());
-    descent.step(state.parameters, state.descent, noisy->value().col(0), next.parameters, next.descent);
-    if (!next.parameters.allFinite()) return run.stop(job, bad_input("the parameters overflow; lower `lr` or `clip`"));
-    std::swap(state, next);
-    // Kept before the next gradient is taken at these parameters.
-    if (run.steps() % job.checkpoint_every == 0 || run.steps() == job.steps) EIGENVEIL_TRY(run.checkpoint());
-    observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job.steps));
+// The loss on public pairs, of 256 at a time.
+Result<TorchTrainee::Losses> public_losses(TorchTrainee& trainee, const Tensors& pairs, std::span<const double> now) {
+  const auto rows = static_cast<std::size_t>(pairs.front().rows());
+  constexpr std::size_t kAtOnce = 256;
+  TorchTrainee::Losses mean{0, 0};
+  for (std::size_t first = 0; first < rows; first += kAtOnce) {
+    std::vector<std::size_t> some(std::min(kAtOnce, rows - first));
+    std::iota(some.begin(), some.end(), first);
+    Tensors part;
+    for (const Tensor& whole : pairs) part.push_back(whole.take(some));
+    const auto found = EIGENVEIL_TRY(trainee.losses(part, now));
+    const double share = static_cast<double>(some.size()) / static_cast<double>(rows);
+    mean.batch += share * found.batch;
+    mean.each += share * found.each;
   }
-  return oracle.complete() ? Status() : internal_error("the run did not ask for all that was planned");
+  return mean;
+}
+
+// A step's noisy gradients, as the plan pays for them, and the losses on public pairs.
+class Trainer {
+ public:
+  Trainer(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& data, const Tensors& publics)
+      : job_(job), trainee_(trainee), data_(data), publics_(publics) {}
+
+  Status train(const std::vector<std::uint32_t>& person, TrainingRun& run, Observer& observer) {
+    TrainingState& state = run.state();
+    const auto entries = static_cast<std::size_t>(state.parameters.size());
+    auto oracle = EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data_.front().rows()),
+                                                     entries, run.take_random(job_), run.steps(), person,
+                                                     job_.person ? job_.person->least_rows : 1));
+    const Descent descent(job_.descent);
+    observer.step("training");
+    for (TrainingState next; run.steps() < job_.steps;) {
+      const auto noisy = gradient(oracle, {state.parameters.data(), entries});
+      if (!noisy) return run.stop(job_, noisy.error());
+      descent.step(state.parameters, state.descent, *noisy, next.parameters, next.descent);
+      if (!next.parameters.allFinite())
+        return run.stop(job_, bad_input("the parameters overflow; lower `lr` or `clip`"));
+      std::swap(state, next);
+      const bool last = run.steps() == job_.steps;
+      const bool told = !publics_.empty() && (last || run.steps() % job_.public_every == 0);
+      // Kept before the next gradient is taken at these parameters, and before anything is told of them.
+      if (told || last || run.steps() % job_.checkpoint_every == 0) EIGENVEIL_TRY(run.checkpoint());
+      if (told) tell(run, observer);
+      observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job_.steps));
+    }
+    return oracle.complete() ? Status() : internal_error("the run did not ask for all that was planned");
+  }
+
+  // What was told, for the manifest.
+  const nlohmann::json& told() const { return told_; }
+
+ private:
+  Tensors rows(const std::vector<std::size_t>& chosen) const {
+    Tensors batch;
+    for (const Tensor& part : data_) batch.push_back(part.take(chosen));
+    return batch;
+  }
+
+  Result<Vector> gradient(GradientOracle& oracle, std::span<const double> now) {
+    Vector step = Vector::Zero(static_cast<Eigen::Index>(now.size()));
+    if (job_.sample_clip) {
+      // A few hundred pairs, or 64 MB of gradients
+      std::size_t at_once = std::clamp<std::size_t>((std::size_t{8} << 20) / now.size(), 1, 256);
+      if (job_.microbatch > 0) at_once = std::min(at_once, job_.microbatch);
+      const auto sum = EIGENVEIL_TRY(
+          oracle.ask_each(kNoisySum, *job_.sample_clip, at_once,
+                          [&](const std::vector<std::size_t>& chosen, const std::vector<std::uint64_t>& seeds) {
+                            return trainee_.gradients(rows(chosen), now, seeds, RowsAre::kPrivate);
+                          }));
+      step += job_.sample_weight * sum.value().col(0);
+    }
+    if (job_.clip) {
+      const auto noisy = EIGENVEIL_TRY(
+          oracle.ask(kNoisyGradient, *job_.clip, [&](const std::vector<std::size_t>& chosen, std::uint64_t seed) {
+            return trainee_.gradient(rows(chosen), now, seed, RowsAre::kPrivate);
+          }));
+      step += noisy.value().col(0);
+    }
+    return step;
+  }
+
+  // Parameters on which it fails are no reason to stop.
+  void tell(TrainingRun& run, Observer& observer) {
+    const Vector& now = run.state().parameters;
+    const auto losses = public_losses(trainee_, publics_, {now.data(), static_cast<std::size_t>(now.size())});
+    nlohmann::json said = {{"step", run.steps()}};
+    std::string words;
+    const auto add = [&](const char* name, const char* of, double loss) {
+      said[name] = losses ? nlohmann::json(loss) : nlohmann::json();
+      words += losses ? fmt::format(", {} {:.4g}", of, loss) : fmt::format(", {} not finite", of);
+    };
+    if (job_.sample_clip) add("sample_loss", "per pair", losses ? losses->each : 0);
+    if (job_.clip) add("batch_loss", "of batches", losses ? losses->batch : 0);
+    told_.push_back(said);
+    observer.step(fmt::format("loss on public pairs after step {}{}", run.steps(), words));
+  }
+
+  const ClipTrainJob& job_;
+  TorchTrainee& trainee_;
+  const Tensors& data_;
+  const Tensors& publics_;
+  nlohmann::json told_ = nlohmann::json::array();
+};
+
+// Pairs that nobody owns, of the same arrays as the private ones.
+Result<Tensors> read_public(const ClipTrainJob& job, TorchTrainee& trainee, const Tensors& like) {
+  if (job.public_pairs.empty()) return Tensors{};
+  auto all = EIGENVEIL_TRY(read_tensors(job.public_pairs));
+  Tensors parts;
+  for (const Tensor& part : like) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Tensor& t) { return t.name == part.name; });
+    if (found == all.end() || found->whole != part.whole || found->row_size() != part.row_size() ||
+        found->shape.size() != part.shape.size() || found->rows() < 1)
+      return bad_input(
+          fmt::format("{}: needs an array '{}' of the same kind as in {}", job.public_pairs, part.name, job.data));
+    parts.push_back(std::move(*found));
+  }
+  EIGENVEIL_TRY(public_losses(trainee, parts, trainee.parameters()));  // what fails here costs nothing
+  return parts;
 }
 
 }  // namespace
 
 Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observer) {
   EIGENVEIL_TRY(check_job(job));
-  if (const auto rate = SampleRate::of(job.sample_rate); !rate)
-    return usage_error(fmt::format("`sample_rate`: {}", rate.error().message));
   observer.step("loading the module");
   const auto module = EIGENVEIL_TRY(ModuleFile::read(job.module));
   TorchTraineeOptions options{module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
+  options.each = job.sample_clip.has_value();
+  options.batch = job.clip.has_value();
+  options.train = job.train;
+  options.microbatch = job.microbatch;
   if (!job.loss_module.empty()) {
     options.loss_module = EIGENVEIL_TRY(ModuleFile::read(job.loss_module));
   }
@@ -168,15 +315,19 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   const auto person = EIGENVEIL_TRY(take_person(job.person, tensors, job.data));
   auto data = EIGENVEIL_TRY(parts_for(*trainee, std::move(tensors), job.data));
   observer.step("trying the module on made-up pairs");
-  EIGENVEIL_TRY(dry_run(*trainee, data));
+  EIGENVEIL_TRY(dry_run(job, *trainee, data));
+  const auto publics = EIGENVEIL_TRY(read_public(job, *trainee, data));
 
   const Vector parameters = Eigen::Map<const Vector>(start.data(), start.size());
   const auto files = EIGENVEIL_TRY(files_of(job, options));
   auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
-  EIGENVEIL_TRY(train(job, *trainee, data, person, run, observer));
+  Trainer trainer(job, *trainee, data, publics);
+  EIGENVEIL_TRY(trainer.train(person, run, observer));
 
+  const char* method = !job.clip ? "sample" : !job.sample_clip ? "batch" : "sample and batch";
   nlohmann::json manifest =
-      common_manifest("clip-train", "batch", training_options_json(job), job.privacy, run.charge(), 0);
+      common_manifest("clip-train", method, training_options_json(job), job.privacy, run.charge(), 0);
+  if (!publics.empty()) manifest["public_losses"] = trainer.told();
   manifest.erase("noisy_rows");  // nothing was released about their number
   if (job.person) add_person(manifest, *job.person, job.person->column, std::nullopt);
   manifest["parameters"] = start.size();

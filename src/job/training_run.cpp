@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "eigenveil/base/figures.hpp"
+#include "eigenveil/papers/noise.hpp"
 #include "eigenveil/privacy/noisy_vector.hpp"
 
 namespace eigenveil {
@@ -18,6 +21,7 @@ nlohmann::json identity_json(const ClipTrainJob& job, const std::map<std::string
                    {"delta", job.privacy.delta.value()},
                    {"accounting", job.privacy.accounting == Accounting::kTight ? "tight" : "zcdp"},
                    {"insecure-seed", job.run.insecure_seed ? fmt::to_string(*job.run.insecure_seed) : "none"}});
+  if (job.privacy.calibration == Calibration::kPaper) identity["calibration"] = "paper";
   for (const auto& [name, hash] : files) identity[name + " file"] = hash;
   return identity;
 }
@@ -35,13 +39,31 @@ Status same_identity(const nlohmann::json& now, const nlohmann::json& then, cons
         fmt::format("`resume`: {} is {}, but the run in {} began with {}; give the options it began with", key,
                     value.dump(), folder, then.value(key, nlohmann::json()).dump()));
   }
+  for (const auto& [key, value] : then.items())
+    if (!now.contains(key))
+      return usage_error(fmt::format("`resume`: the run in {} began with {} {}; give the options it began with", folder,
+                                     key, value.dump()));
   return {};
 }
 
+// Noise in units of each term's own sensitivity: a share of the plan is one of 1 / sigma^2.
 Result<CertifiedPlan> new_plan(const ClipTrainJob& job) {
-  const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
-  PrivacyPlan draft{Adjacency::kAddRemoveOne, {{kNoisyGradient, PoissonGaussianEvent{rate, 1}, job.steps}}};
+  PrivacyPlan draft{Adjacency::kAddRemoveOne};
+  const bool both = job.clip && job.sample_clip;
+  if (job.sample_clip) {
+    const auto rate = EIGENVEIL_TRY(SampleRate::of(job.sample_rate));
+    const double weight = both ? 1 / std::sqrt(job.sample_share) : 1.0;
+    draft.events.push_back({kNoisySum, PoissonGaussianEvent{rate, weight}, job.steps});
+  }
+  if (job.clip) {
+    const auto rate = EIGENVEIL_TRY(SampleRate::of(job.batch_rate.value_or(job.sample_rate)));
+    const double weight = both ? 1 / std::sqrt(1 - job.sample_share) : 1.0;
+    draft.events.push_back({kNoisyGradient, PoissonGaussianEvent{rate, weight}, job.steps});
+  }
   if (job.person) draft.person = job.person->column;
+  if (job.privacy.calibration == Calibration::kPaper) {
+    draft = EIGENVEIL_TRY(papers::batch(draft, job.privacy.epsilon, job.privacy.delta, job.privacy.accounting));
+  }
   return certify(draft, NoisyVector::sensitivity(), job.privacy);
 }
 
@@ -82,12 +104,32 @@ Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
 }
 
 nlohmann::json training_options_json(const ClipTrainJob& job) {
+  const DescentOptions& descent = job.descent;
+  const bool adam = descent.optimizer != Optimizer::kSgd;
   nlohmann::json options = {{"sample_rate", job.sample_rate},
                             {"steps", job.steps},
-                            {"clip", job.clip},
-                            {"optimizer", job.optimizer == Optimizer::kAdam ? "adam" : "sgd"},
-                            {"lr", job.lr},
+                            {"optimizer", descent.optimizer == Optimizer::kAdam    ? "adam"
+                                          : descent.optimizer == Optimizer::kAdamW ? "adamw"
+                                                                                   : "sgd"},
+                            {"lr", descent.rate},
                             {"temperature", job.temperature}};
+  const auto say = [&](const char* name, const auto& value, bool said) {
+    if (said) options[name] = value;
+  };
+  const DescentOptions usual;
+  say("clip", job.clip.value_or(0), job.clip.has_value());
+  say("sample_clip", job.sample_clip.value_or(0), job.sample_clip.has_value());
+  say("batch_rate", job.batch_rate.value_or(0), job.batch_rate.has_value());
+  say("sample_share", job.sample_share, job.clip && job.sample_clip);
+  say("sample_weight", job.sample_weight, job.sample_weight != 1);
+  say("beta1", descent.beta1, adam && descent.beta1 != usual.beta1);
+  say("beta2", descent.beta2, adam && descent.beta2 != usual.beta2);
+  say("adam_eps", descent.adam_eps, adam && descent.adam_eps != usual.adam_eps);
+  say("weight_decay", descent.decay, descent.optimizer == Optimizer::kAdamW);
+  say("warmup", descent.warmup, descent.warmup > 0);
+  say("schedule", "cosine", descent.cosine > 0);
+  say("train", job.train, !job.train.empty());
+  say("microbatch", job.microbatch, job.microbatch > 0);
   if (job.person) {
     options["person"] = job.person->column;
     options["person_weight"] = weight_in_words(*job.person);
@@ -108,7 +150,9 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
     const auto epsilon = EIGENVEIL_TRY(epsilon_of(certified.plan.events, job.privacy.delta, job.privacy.accounting));
     certified.epsilon = epsilon;
   }
-  EIGENVEIL_TRY(NoisyVector::check(job.clip, parameters.size(), job.steps));
+  const auto entries = static_cast<std::size_t>(parameters.size());
+  for (const auto& clip : {job.clip, job.sample_clip})
+    if (clip) EIGENVEIL_TRY(NoisyVector::check(*clip, entries, job.steps * (job.clip && job.sample_clip ? 2 : 1)));
 
   std::optional<RunFolder> folder;
   std::string id = new_id();

@@ -16,8 +16,9 @@ Result<Ledger> ledger_of(const PrivacyOptions& privacy);
 /// The options of a run that a manifest tells.
 nlohmann::json training_options_json(const ClipTrainJob& job);
 
-/// What a run's noisy gradients are called in its plan.
+/// What a run's noisy answers are called in its plan: the gradient of a batch's loss, and the sum of those of pairs.
 inline constexpr const char* kNoisyGradient = "noisy gradient";
+inline constexpr const char* kNoisySum = "noisy sum of gradients";
 
 /// A run as it is before its first step, or before the step that it goes on with: charged once, however often it is
 /// resumed, and held by this process alone.

@@ -68,4 +68,23 @@ Result<Released<Matrix>> NoisyVector::release(std::span<const double> v, double 
   return GaussianMechanism::release(std::move(sum), 1 / multiplier, random);
 }
 
+ClippedSum::ClippedSum(std::size_t entries, double clip)
+    : clip_(clip), sum_{PrivateSum::Layout::kPlain,  entries, 1, sensitivity(), NoisyVector::unit(clip),
+                        std::vector<Int128>(entries)} {}
+
+void ClippedSum::add(std::span<const double> v) {
+  const auto u = NoisyVector::on_lattice(v, clip_);
+  ++rows_;
+  if (!u) return;
+  for (std::size_t i = 0; i < sum_.values.size(); ++i) sum_.values[i] += u->values[i];
+}
+
+Result<Released<Matrix>> ClippedSum::release(NoiseMultiplier multiplier, SecureRandom& random) && {
+  const auto noise = EIGENVEIL_TRY(GaussianMechanism::noise_for(sum_, 1 / multiplier));
+  // rows 2^40 2^shift must stay below 2^126
+  if (noise.shift > 50 || rows_ >= (std::size_t{1} << 31))
+    return internal_error("a sum of clipped vectors is larger than what its noise is drawn for");
+  return GaussianMechanism::release(std::move(sum_), 1 / multiplier, random);
+}
+
 }  // namespace eigenveil

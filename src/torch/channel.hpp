@@ -15,9 +15,11 @@ constexpr int kMemory = 4;
 
 enum class Ask : std::uint32_t {
   kOpenEncoder,  ///< module, name of the method
-  kOpenTrainee,  ///< module, marked module, loss module, temperature
+  kOpenTrainee,  ///< module, marked module, loss module, settings as JSON
   kEncode,       ///< tensor of rows; each is encoded by itself
-  kGradient,     ///< parameters, tensors
+  kGradient,     ///< parameters, nothing, tensors: of the loss of the batch
+  kGradients,    ///< parameters, seeds, tensors: of the loss of each row by itself
+  kLoss,         ///< parameters, nothing, tensors of public rows: of the batch, and the mean of those of its rows
   kEnd,          ///< to a fork alone
 };
 

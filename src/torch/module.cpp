@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
@@ -115,30 +116,42 @@ class SandboxedTrainee final : public TorchTrainee {
     body.add(*marked);
     const std::string none;
     body.add(options.loss_module ? std::as_const(options.loss_module->bytes) : none);
-    body.add(&options.temperature, sizeof options.temperature);
+    const std::string settings = nlohmann::json({{"temperature", options.temperature},
+                                                 {"each", options.each},
+                                                 {"batch", options.batch},
+                                                 {"train", options.train},
+                                                 {"microbatch", options.microbatch}})
+                                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    body.add(settings);
+    each_ = options.each;
     const std::size_t capacity = (std::size_t{16} << 20) + 2 * file_.bytes.size();
     const auto answer = process_->ask({Ask::kOpenTrainee, body, capacity, RowsAre::kMadeUp});
     return answer ? take_facts(*answer) : Status(answer.error());
   }
 
   const std::vector<double>& parameters() const override { return parameters_; }
-  std::vector<std::string> wanted() const override {
-    return own_loss_ ? std::vector<std::string>{} : std::vector<std::string>{"images", "tokens"};
+  std::vector<std::string> needed() const override {
+    return forward_ ? std::vector<std::string>{"images", "tokens"} : std::vector<std::string>{};
   }
+  bool takes_no_other() const override { return forward_ && !each_; }
 
   Result<std::vector<double>> gradient(const std::vector<Tensor>& batch, std::span<const double> parameters,
                                        std::uint64_t seed, RowsAre rows) override {
-    Body body;
-    const std::uint64_t parts = batch.size();
-    body.add(parameters.data(), parameters.size_bytes());
-    body.add(&parts, sizeof parts);
-    const std::vector<TensorHead> heads(batch.begin(), batch.end());
-    for (std::size_t i = 0; i < batch.size(); ++i) add_tensor(body, batch[i], heads[i]);
-    const auto answer =
-        EIGENVEIL_TRY(process_->ask({Ask::kGradient, body, parameters.size_bytes(), rows, seed, "the loss is"}));
-    const auto numbers = doubles_in(answer);
-    if (numbers.size() != parameters.size()) return internal_error("a module's gradient has another length");
-    return std::vector<double>(numbers.begin(), numbers.end());
+    return ask(Ask::kGradient, batch, parameters, {}, seed, rows, parameters.size());
+  }
+
+  Result<std::vector<double>> gradients(const std::vector<Tensor>& rows, std::span<const double> parameters,
+                                        const std::vector<std::uint64_t>& seeds, RowsAre are) override {
+    if (rows.empty() || static_cast<std::size_t>(rows.front().rows()) != seeds.size())
+      return internal_error("every row needs a seed");
+    return ask(Ask::kGradients, rows, parameters, seeds, 0, are, seeds.size() * parameters.size());
+  }
+
+  Result<Losses> losses(const std::vector<Tensor>& rows, std::span<const double> parameters) override {
+    const auto found = EIGENVEIL_TRY(ask(Ask::kLoss, rows, parameters, {}, 0, RowsAre::kMadeUp, 2));
+    if (!std::isfinite(found[0]) || !std::isfinite(found[1]))
+      return bad_input("the loss on public pairs is not finite");
+    return Losses{found[0], found[1]};
   }
 
   Result<std::string> file(std::span<const double> parameters, const std::string& manifest) const override {
@@ -147,6 +160,22 @@ class SandboxedTrainee final : public TorchTrainee {
   }
 
  private:
+  Result<std::vector<double>> ask(Ask what, const std::vector<Tensor>& rows, std::span<const double> parameters,
+                                  const std::vector<std::uint64_t>& seeds, std::uint64_t seed, RowsAre are,
+                                  std::size_t expected) {
+    Body body;
+    const std::uint64_t parts = rows.size();
+    body.add(parameters.data(), parameters.size_bytes());
+    body.add(seeds.data(), seeds.size() * sizeof(std::uint64_t));
+    body.add(&parts, sizeof parts);
+    const std::vector<TensorHead> heads(rows.begin(), rows.end());
+    for (std::size_t i = 0; i < rows.size(); ++i) add_tensor(body, rows[i], heads[i]);
+    const auto answer = EIGENVEIL_TRY(process_->ask({what, body, expected * sizeof(double), are, seed, "the loss is"}));
+    const auto numbers = doubles_in(answer);
+    if (numbers.size() != expected) return internal_error("a module's gradient has another length");
+    return std::vector<double>(numbers.begin(), numbers.end());
+  }
+
   // size, JSON, values
   Status take_facts(const std::vector<char>& answer) {
     const Error damaged = internal_error("the module's process tells nonsense about its parameters");
@@ -157,7 +186,7 @@ class SandboxedTrainee final : public TorchTrainee {
     const char* text = answer.data() + sizeof size;
     const auto facts = nlohmann::json::parse(text, text + size, nullptr, false);
     try {
-      own_loss_ = facts.at("own_loss").get<bool>();
+      forward_ = facts.at("forward").get<bool>();
       for (const auto& place : facts.at("parameters"))
         places_.push_back({place.at("record").get<std::uint64_t>(), place.at("offset").get<std::uint64_t>(),
                            place.at("count").get<std::uint64_t>(), place.at("double").get<bool>()});
@@ -176,7 +205,8 @@ class SandboxedTrainee final : public TorchTrainee {
 
   ModuleFile file_;
   std::unique_ptr<ModuleProcess> process_;
-  bool own_loss_ = false;
+  bool forward_ = false;
+  bool each_ = false;
   std::vector<ParameterPlace> places_;
   std::vector<double> parameters_;
 };

@@ -110,6 +110,23 @@ class Blip(nn.Module):
         return self.eye(images), self.reader(tokens)
 
 
+class BlipTerms(Blip):
+    """The same with its losses apart: what is a sum over pairs, and what compares them."""
+
+    @torch.jit.export
+    def sample_loss(self, batch: Dict[str, Tensor]) -> Tensor:
+        images, tokens, question = batch["images"], batch["tokens"], batch["question"]
+        scores = self.next_word(images, tokens[:, :-1])
+        speak = F.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=0)
+        last = (question != 0).sum(1) - 1
+        reply = F.cross_entropy(self.next_word(images, question)[torch.arange(images.size(0)), last], batch["answer"])
+        return speak + reply
+
+    @torch.jit.export
+    def batch_loss(self, batch: Dict[str, Tensor]) -> Tensor:
+        return infonce(self.eye(batch["images"]), self.reader(batch["tokens"]), 0.1)
+
+
 def adapt(model):
     """Only `light` and the biases of the eye stay trainable: few parameters, little noise."""
     for name, parameter in model.named_parameters():

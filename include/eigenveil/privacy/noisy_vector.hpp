@@ -29,4 +29,26 @@ class NoisyVector {
                                           SecureRandom& random);
 };
 
+/// A sum over private rows of vectors of public length, each scaled to a norm of at most `clip` by itself: the gradient
+/// of a loss that is a sum over rows. One row more moves it by `clip`, not by twice that: noisy_vector.proof.md. A
+/// row's vector must be computed from this row alone.
+class ClippedSum {
+ public:
+  ClippedSum(std::size_t entries, double clip);
+
+  /// clip, in steps. Deviation of the noise = multiplier * clip.
+  static Sensitivity sensitivity() { return Sensitivity(0x1p40); }
+
+  /// One row's vector, clipped. One that is not finite counts as zero: nobody learns of it.
+  void add(std::span<const double> v);
+
+  /// The sum with its noise: as many rows as there are entries, one column.
+  Result<Released<Matrix>> release(NoiseMultiplier multiplier, SecureRandom& random) &&;
+
+ private:
+  double clip_;
+  std::size_t rows_ = 0;
+  PrivateSum sum_;
+};
+
 }  // namespace eigenveil

@@ -54,23 +54,41 @@ Result<std::unique_ptr<TorchEncoder>> torch_encoder(const ModuleFile& file, cons
 class TorchTrainee {
  public:
   virtual ~TorchTrainee() = default;
-  /// Those that want a gradient (requires_grad), in the order of the module, as the file has them.
+  /// Those that are trained, in the order of the module, as the file has them.
   virtual const std::vector<double>& parameters() const = 0;
-  /// The names of parts of a batch that the module asks for; none: all.
-  virtual std::vector<std::string> wanted() const = 0;
+  /// The names of parts of a batch that the module cannot do without.
+  virtual std::vector<std::string> needed() const = 0;
+  /// Whether it takes these alone; otherwise all.
+  virtual bool takes_no_other() const = 0;
   /// Of the loss of the whole batch. `seed` is for dropout and its like.
   virtual Result<std::vector<double>> gradient(const std::vector<Tensor>& batch, std::span<const double> parameters,
                                                std::uint64_t seed, RowsAre rows) = 0;
+  /// Of the loss of each row, one after the other: a row is seen by itself, with its own seed. Of a private row whose
+  /// loss is not finite the first number is none.
+  virtual Result<std::vector<double>> gradients(const std::vector<Tensor>& rows, std::span<const double> parameters,
+                                                const std::vector<std::uint64_t>& seeds, RowsAre are) = 0;
+  /// On public rows, in evaluation mode.
+  struct Losses {
+    double batch;  ///< of all rows together
+    double each;   ///< mean of those of each row
+  };
+  virtual Result<Losses> losses(const std::vector<Tensor>& rows, std::span<const double> parameters) = 0;
   /// The file as it was given, with these numbers in the places of its parameters, and a text `manifest` beside them in
   /// the archive: no process that has seen a row has a hand in it.
   virtual Result<std::string> file(std::span<const double> parameters, const std::string& manifest) const = 0;
 };
 
 struct TorchTraineeOptions {
-  ModuleFile module;  ///< forward(images, tokens) -> (Tensor, Tensor), or loss(batch: Dict[str, Tensor]) -> Tensor
+  /// sample_loss(batch: Dict[str, Tensor]) -> Tensor of one pair; batch_loss or loss of the same kind, or
+  /// forward(images, tokens) -> (Tensor, Tensor), of a whole batch
+  ModuleFile module;
   std::optional<ModuleFile> loss_module = {};  ///< forward(image_embeddings, text_embeddings) -> Tensor; none: InfoNCE
   double temperature = 0.1;                    ///< of symmetric InfoNCE
   ModuleLimits limits = {};
+  bool each = false;           ///< sample_loss is trained
+  bool batch = true;           ///< the loss of batches is trained
+  std::string train = {};      ///< a pattern that is looked for in names of parameters; empty: what wants a gradient
+  std::size_t microbatch = 0;  ///< pairs whose graphs are in memory at a time; 0: all of a batch
 };
 
 Result<std::unique_ptr<TorchTrainee>> torch_trainee(const TorchTraineeOptions& options);

@@ -14,7 +14,7 @@ using torch::jit::Module;
 class Encoder final : public Opened {
  public:
   Encoder(Module module, std::string method)
-      : module_(std::move(module)), method_(std::move(method)), kept_(module_, method_) {}
+      : module_(std::move(module)), method_(std::move(method)), kept_(module_, {method_}) {}
 
   // Row by row, on one thread, with the random stream begun anew: a function of the row alone.
   void work(const channel::Request& request, channel::Pieces pieces, Part part, Answer& answer) override {

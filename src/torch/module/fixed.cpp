@@ -14,29 +14,30 @@
 namespace eigenveil {
 namespace {
 
-std::vector<at::Tensor> tensors_of(const torch::jit::Module& module, const torch::jit::Method& method) {
+std::vector<at::Tensor> tensors_of(const torch::jit::Module& module, const std::vector<std::string>& methods) {
   std::vector<at::Tensor> found;
   c10::IValue(module._ivalue()).visit([&](const c10::IValue& part) {
     if (part.isTensor() && part.toTensor().defined()) found.push_back(part.toTensor());
     return false;
   });
-  for_each_node(method.graph()->block(), [&](torch::jit::Node* node) {
-    if (node->kind() != c10::prim::Constant) return;
-    const auto value = torch::jit::toIValue(node->output());
-    if (!value) return;
-    value->visit([&](const c10::IValue& part) {
-      if (part.isTensor() && part.toTensor().defined()) found.push_back(part.toTensor());
-      return false;
+  for (const std::string& method : methods)
+    for_each_node(module.get_method(method).graph()->block(), [&](torch::jit::Node* node) {
+      if (node->kind() != c10::prim::Constant) return;
+      const auto value = torch::jit::toIValue(node->output());
+      if (!value) return;
+      value->visit([&](const c10::IValue& part) {
+        if (part.isTensor() && part.toTensor().defined()) found.push_back(part.toTensor());
+        return false;
+      });
     });
-  });
   return found;
 }
 
 }  // namespace
 
-FixedTensors::FixedTensors(const torch::jit::Module& module, const std::string& method,
+FixedTensors::FixedTensors(const torch::jit::Module& module, const std::vector<std::string>& methods,
                            const std::vector<at::Tensor>& trained) {
-  auto tensors = tensors_of(module, module.get_method(method));
+  auto tensors = tensors_of(module, methods);
   const auto is_trained = [&](const at::Tensor& tensor) {
     return std::any_of(trained.begin(), trained.end(),
                        [&](const at::Tensor& other) { return other.is_alias_of(tensor); });

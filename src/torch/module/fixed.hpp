@@ -7,12 +7,12 @@
 
 namespace eigenveil {
 
-/// The tensors that a module keeps from call to call (constants of the method's graph, parameters, buffers,
+/// The tensors that a module keeps from call to call (constants of the methods' graphs, parameters, buffers,
 /// attributes), in memory that the kernel lets nobody write from then on: whatever the graph check took an alias for, a
 /// write to them ends the process. `trained` are left alone: they are set anew before every call.
 class FixedTensors {
  public:
-  FixedTensors(const torch::jit::Module& module, const std::string& method,
+  FixedTensors(const torch::jit::Module& module, const std::vector<std::string>& methods,
                const std::vector<at::Tensor>& trained = {});
   /// Throws if a call has left one of them with another shape, type or place.
   void check() const;

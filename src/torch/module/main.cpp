@@ -181,13 +181,17 @@ Reply rehearse(Request request, Opened& opened) {
   return guarded(answer, [&] { opened.work(request, memory.body(), {0, 1}, answer); });
 }
 
-// Rows that are shared among fresh forks.
-Reply encode(const Request& request, Opened& opened) {
-  std::vector<std::unique_ptr<Worker>> workers;
-  for (std::uint32_t i = 0; i < request.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(opened, Part{i, request.threads}));
-    workers.back()->send(request);
-  }
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
+Workers fresh_workers(Opened& opened, std::uint32_t count) {
+  Workers workers;
+  for (std::uint32_t i = 0; i < count; ++i) workers.push_back(std::make_unique<Worker>(opened, Part{i, count}));
+  return workers;
+}
+
+// Rows that are shared among forks.
+Reply shared(const Request& request, const Workers& workers) {
+  for (const auto& worker : workers) worker->send(request);
   Reply all = reply_of(Outcome::kDone);
   for (const auto& worker : workers) {
     const Reply one = worker->reply();
@@ -217,6 +221,21 @@ class Batches {
     return reply;
   }
 
+  // Of rows by themselves.
+  Reply gradients(const Request& request) {
+    if (pool_.size() != request.threads || pool_.front()->answered() >= kEach) pool_.clear();
+    if (pool_.empty()) pool_ = fresh_workers(opened_, request.threads);
+    const Reply reply = shared(request, pool_);
+    if (reply.outcome != Outcome::kDone) pool_.clear();
+    return reply;
+  }
+
+  // On public rows, for a fork of its own: it leaves the module in another mode.
+  Reply loss(const Request& request) {
+    const Workers one = fresh_workers(opened_, 1);
+    return shared(request, one);
+  }
+
  private:
   static constexpr int kEach = 64;
   // This process has seen no row, so that a fork of it has not either.
@@ -224,6 +243,7 @@ class Batches {
 
   Opened& opened_;
   std::unique_ptr<Worker> last_, now_, next_;
+  Workers pool_;
 };
 
 void serve() {
@@ -234,10 +254,12 @@ void serve() {
     if (!opens && !opened) return;
     if (opens) batches.reset();
     if (!opens && !batches) batches = std::make_unique<Batches>(*opened);
-    const Reply reply = opens                         ? open_module(request, opened)
-                        : request.made_up != 0        ? rehearse(request, *opened)
-                        : request.ask == Ask::kEncode ? encode(request, *opened)
-                                                      : batches->gradient(request);
+    const Reply reply = opens                            ? open_module(request, opened)
+                        : request.ask == Ask::kLoss      ? batches->loss(request)
+                        : request.made_up != 0           ? rehearse(request, *opened)
+                        : request.ask == Ask::kEncode    ? shared(request, fresh_workers(*opened, request.threads))
+                        : request.ask == Ask::kGradients ? batches->gradients(request)
+                                                         : batches->gradient(request);
     if (write(channel::kSocket, &reply, sizeof reply) != sizeof reply) return;
   }
 }

@@ -47,7 +47,7 @@ class Opened {
 
 /// module, method -> name of the method that will be called
 std::unique_ptr<Opened> open_encoder(channel::Pieces pieces, Answer& answer);
-/// module, marked module, loss module, temperature -> JSON of the parameters, their values
+/// module, marked module, loss module, settings -> JSON of the parameters, their values
 std::unique_ptr<Opened> open_trainee(channel::Pieces pieces, Answer& answer);
 
 /// Shared by both

@@ -99,6 +99,30 @@ TEST(ClipTraining, AdamStepsByTheRateAtFirst) {
   EXPECT_NEAR(theta[0], -0.1 - 0.1 * (0.37 / 0.19) / std::sqrt(0.009991 / 0.001999), 1e-6);
 }
 
+TEST(ClipTraining, AdamWShrinksWhatItMoves) {
+  Vector theta = Vector::Constant(1, 2.0);
+  const Descent adamw(DescentOptions{
+      .optimizer = Optimizer::kAdamW, .rate = 0.1, .beta1 = 0.5, .beta2 = 0.75, .adam_eps = 0.25, .decay = 0.2});
+  DescentState state;
+  adamw.step(theta, state, Vector{{3.0}});
+  // 2 (1 - 0.1 * 0.2) - 0.1 * 3 / (3 + 0.25)
+  EXPECT_NEAR(theta[0], 1.96 - 0.3 / 3.25, 1e-12);
+  adamw.step(theta, state, Vector{{1.0}});
+  // m = 0.5 * 1.5 + 0.5, v = 0.75 * 2.25 + 0.25, corrected by 0.75 and 0.4375
+  EXPECT_NEAR(theta[0], 0.98 * (1.96 - 0.3 / 3.25) - 0.1 * (1.25 / 0.75) / (std::sqrt(1.9375 / 0.4375) + 0.25), 1e-12);
+}
+
+TEST(ClipTraining, RatesWarmUpAndComeDownAlongACosine) {
+  const DescentOptions options{.rate = 2, .warmup = 4, .cosine = 12};
+  EXPECT_DOUBLE_EQ(options.rate_at(0), 0.5);
+  EXPECT_DOUBLE_EQ(options.rate_at(3), 2);
+  EXPECT_DOUBLE_EQ(options.rate_at(4), 2);
+  EXPECT_NEAR(options.rate_at(8), 1, 1e-12);
+  EXPECT_NEAR(options.rate_at(12), 0, 1e-12);
+  EXPECT_DOUBLE_EQ((DescentOptions{.rate = 2, .warmup = 4}.rate_at(900)), 2);
+  EXPECT_DOUBLE_EQ((DescentOptions{.rate = 2}.rate_at(0)), 2);
+}
+
 TEST(ClipTraining, AnEmptyBatchOrOnePairHasNoGradientAndIsNoisedAllTheSame) {
   std::mt19937_64 random(3);
   const LinearHeads heads = random_heads(random, 2, 3, 3);

@@ -11,6 +11,6 @@ enum class ClipMethod {
   kPair,      ///< the same loss, the gradient of each similarity clipped by itself
 };
 
-enum class Optimizer { kSgd, kAdam };
+enum class Optimizer { kSgd, kAdam, kAdamW };
 
 }  // namespace eigenveil
