@@ -4,6 +4,8 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/eigenveil)
 install(TARGETS eigenveil EXPORT eigenveil-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS eigenveil_app RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY scripts/encoders DESTINATION ${CMAKE_INSTALL_DATADIR}/eigenveil USE_SOURCE_PERMISSIONS
+  PATTERN __pycache__ EXCLUDE)
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/eigenveil)
 # What is installed is the interface: the umbrella header and all that it includes.
 set(headers eigenveil/eigenveil.hpp)

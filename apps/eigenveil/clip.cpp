@@ -30,11 +30,24 @@ struct ClipPairFlags {
   }
 };
 
+CLI::Option* add_kept_option(CLI::App& app, std::string& kept) {
+  return app.add_option("--keep-embeddings", kept,
+                        "Folder in which what encoders with weights gave is kept, and found again by the next command. "
+                        "As private as the rows: its files are yours alone");
+}
+
+void warn_of_kept(const std::string& folder, bool quiet) {
+  if (folder.empty() || quiet) return;
+  complain("eigenveil: {} keeps the embeddings of these rows: as private as the rows, NOT to be given away\n", folder);
+}
+
 struct ClipFitFlags {
   ClipPairFlags pairs;
   std::string image_encoder = "scatter";
   std::string text_encoder = "hash";
   std::vector<double> pixel_range = {0, 255};
+  std::optional<std::size_t> channels;
+  std::string kept;
   std::string method = "auto";
   std::string objective;
   std::optional<std::size_t> dim;
@@ -56,8 +69,10 @@ struct ClipFitFlags {
 Result<EncoderChoices> clip_encoders(const ClipFitFlags& flags) {
   EncoderChoices choices{.image_encoder = flags.image_encoder,
                          .text_encoder = flags.text_encoder,
+                         .channels = flags.channels,
                          .lower = flags.pixel_range[0],
-                         .upper = flags.pixel_range[1]};
+                         .upper = flags.pixel_range[1],
+                         .kept = flags.kept};
   const auto shape = EIGENVEIL_TRY(flags.output.report_options());
   if (shape.image_shape) choices.image_shape = {shape.image_shape->height, shape.image_shape->width};
   return choices;
@@ -111,7 +126,9 @@ Result<Study> study_from(const ClipFitFlags& flags) {
 
 int run_clip_fit(const ClipFitFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
+  if (!outcome) return fail(outcome.error());
+  warn_of_kept(flags.kept, flags.output.quiet);
+  return show_release(*outcome, flags.output);
 }
 
 void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
@@ -151,14 +168,15 @@ Command clip_fit_command(CLI::App& clip) {
   app->add_option("--x-fields", flags->pairs.files.x_fields, "CSV: numbers in each line of --x")->group("Pairs");
   app->add_option("--y-fields", flags->pairs.files.y_fields, "CSV: numbers in each line of --y")->group("Pairs");
   add_missing_option(*app, flags->missing, "Pairs");
-  app->add_option("--image-encoder", flags->image_encoder,
-                  "Public: scatter (wavelets, no weights), pixels, or torchscript:FILE, a module called with one image "
-                  "at a time")
+  app->add_option(
+         "--image-encoder", flags->image_encoder,
+         "Public: scatter (wavelets, no weights), pixels, efficientnet-lite0 ('eigenveil clip encoders' tells "
+         "more), or torchscript:FILE, a module called with one image at a time; some joined by +: side by side")
       ->capture_default_str()
       ->group("Encoders");
   app->add_option("--text-encoder", flags->text_encoder,
-                  "Public: hash (no weights), vectors:FILE of word vectors (text, or FILE.npy with the words in "
-                  "FILE.txt), or torchscript:FILE, a module called with "
+                  "Public: hash (no weights), minilm ('eigenveil clip encoders' tells more), vectors:FILE of word "
+                  "vectors (text, or FILE.npy with the words in FILE.txt), or torchscript:FILE, a module called with "
                   "the bytes of a text")
       ->capture_default_str()
       ->group("Encoders");
@@ -166,6 +184,11 @@ Command clip_fit_command(CLI::App& clip) {
       ->expected(2)
       ->capture_default_str()
       ->group("Encoders");
+  app->add_option("--channels", flags->channels,
+                  "Of PNG and JPEG files: 1, grey, or 3, colours; default: as a module takes them, otherwise 1")
+      ->check(CLI::IsMember({"1", "3"}))
+      ->group("Encoders");
+  add_kept_option(*app, flags->kept)->group("Encoders");
   app->add_option(
          "--method", flags->method,
          "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
@@ -216,6 +239,7 @@ void add_named_encoders(CLI::App& app, NamedEncoders& named) {
   app.add_option("--image-encoder", named.image,
                  "torchscript:FILE, if the model was fitted with one: the same file, which its hash tells");
   app.add_option("--text-encoder", named.text, "torchscript:FILE or vectors:FILE, likewise");
+  add_kept_option(app, named.kept);
 }
 
 struct ClipEvalFlags {
@@ -238,6 +262,7 @@ int run_clip_eval(const ClipEvalFlags& flags) {
     return evaluate_clip(*model, flags.named, flags.pairs.files, flags.retrieval, *run, terminal);
   }();
   if (!metrics) return fail(metrics.error());
+  warn_of_kept(flags.named.kept, flags.quiet);
   constexpr int kDepths[] = {1, 5, 10};
   if (flags.json) {
     nlohmann::json object = {{"model", flags.model}, {"pairs", metrics->pairs}, {"private", false}};
@@ -294,6 +319,7 @@ int run_clip_embed(const ClipEmbedFlags& flags) {
     return embed_clip(*model, flags.named, flags.what, flags.out, *run, terminal);
   }();
   if (!rows) return fail(rows.error());
+  warn_of_kept(flags.named.kept, flags.quiet);
   if (flags.json)
     say_json({{"embeddings", flags.out}, {"rows", *rows}, {"private", false}});
   else
@@ -324,7 +350,8 @@ Command clip_embed_command(CLI::App& clip) {
 std::vector<Command> clip_commands(CLI::App& program) {
   auto* clip = program.add_subcommand("clip", "Private joint embeddings of images and texts, or of any two views");
   clip->require_subcommand(1);
-  return {clip_fit_command(*clip), clip_eval_command(*clip), clip_embed_command(*clip), clip_train_command(*clip)};
+  return {clip_fit_command(*clip), clip_eval_command(*clip), clip_embed_command(*clip), clip_train_command(*clip),
+          clip_encoders_command(*clip)};
 }
 
 }  // namespace eigenveil::app

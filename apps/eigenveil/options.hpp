@@ -187,6 +187,7 @@ Command clip_plan_command(CLI::App& program);               ///< likewise
 std::vector<Command> fit_plan_commands(CLI::App& program);  ///< likewise
 std::vector<Command> clip_commands(CLI::App& program);
 Command clip_train_command(CLI::App& clip);  ///< below `clip`
+Command clip_encoders_command(CLI::App& clip);
 std::vector<Command> site_commands(CLI::App& program);
 std::vector<Command> coordinate_commands(CLI::App& program);
 Command transform_command(CLI::App& program);

@@ -10,8 +10,11 @@
 #include <random>
 
 #include "eigenveil/base/parallel.hpp"
+#include "eigenveil/base/printable.hpp"
+#include "eigenveil/encoders/catalogue.hpp"
 #include "eigenveil/encoders/public_images.hpp"
 #include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/torch/kept.hpp"
 #include "in_order.hpp"
 
 namespace eigenveil {
@@ -62,36 +65,111 @@ Matrix basis_of(Matrix A) {
   return A;
 }
 
+// Those of scatter alone; what stands beside it stays as it is.
+Result<PublicBasis> joined_basis(const ImageEncoder& encoder, std::size_t k, std::size_t images, int threads) {
+  ImageEncoder::Options options = encoder.options();
+  options.kind = "scatter";
+  const auto first = EIGENVEIL_TRY(public_basis(EIGENVEIL_TRY(ImageEncoder::make(options)), k, images, threads));
+  const double root = std::sqrt(static_cast<double>(joined_encoders(encoder.options().kind).size()));
+  const auto d = static_cast<Eigen::Index>(encoder.features());
+  const Eigen::Index scattered = first.basis.rows(), rest = d - scattered;
+  PublicBasis basis{Vector::Zero(d), Matrix::Zero(d, first.basis.cols() + rest)};
+  basis.mean.head(scattered) = first.mean / root;
+  basis.basis.topLeftCorner(scattered, first.basis.cols()) = first.basis;
+  basis.basis.bottomRightCorner(rest, rest).setIdentity();
+  return basis;
+}
+
 }  // namespace
 
 Result<ImageEncoder> ImageEncoder::make(const Options& options) {
-  const auto [kind, file] = split_encoder(options.kind);
-  const bool module = kind == kTorchScript && !file.empty();
-  if (options.kind != "scatter" && options.kind != "pixels" && !module)
-    return usage_error(
-        fmt::format("`image_encoder` must be scatter, pixels or torchscript:FILE, but is '{}'", options.kind));
   if (!(options.lower < options.upper) || !std::isfinite(options.upper - options.lower))
     return usage_error("the range of pixels must be finite, its lower end below its upper");
   if (options.height == 0 || options.width == 0) return bad_input("the images have no pixels");
-  if (module) return with_module(options, file);
-  if (options.channels != 1) return usage_error("only torchscript: encoders take images in colour");
-  if (options.kind == "pixels") return ImageEncoder(options, options.height * options.width);
-  auto scatter = EIGENVEIL_TRY(Scatter::make(options.height, options.width));
-  ImageEncoder encoder(options, scatter.features());
-  encoder.scatter_ = std::move(scatter);
+  if (options.channels != 1 && options.channels != 3)
+    return usage_error(fmt::format("`channels` must be 1 (grey) or 3 (colours), but is {}", options.channels));
+  ImageEncoder encoder(options);
+  const auto kinds = joined_encoders(options.kind);
+  for (const std::string& kind : kinds) EIGENVEIL_TRY(encoder.add(kind));
+  for (std::size_t i = 0; i + 1 < kinds.size(); ++i)
+    if (encoder.parts_[i].module || (i > 0 && encoder.parts_[i].scatter))
+      return usage_error(fmt::format(
+          "`image_encoder` {}: of encoders side by side, scatter comes first and one with weights last", options.kind));
   return encoder;
 }
 
-Result<ImageEncoder> ImageEncoder::with_module(const Options& options, const std::string& path) {
+Status ImageEncoder::add(const std::string& kind) {
+  const bool module =
+      (kind.starts_with(kTorchScript) && split_encoder(kind).second != "") || catalogue_entry(kind, "image") != nullptr;
+  if (kind != "scatter" && kind != "pixels" && !module) {
+    std::string names;
+    for (const CatalogueEntry& entry : catalogue())
+      if (entry.side == "image") names += entry.name + ", ";
+    return usage_error(
+        fmt::format("`image_encoder` must be scatter, pixels, {}torchscript:FILE, or some of these joined "
+                    "by +, but is {}",
+                    names, eigenveil::quote(options_.kind)));
+  }
+  identity_.kind += (identity_.kind.empty() ? "" : "+") + split_encoder(kind).first;
+  Part part{.features = pixels()};
+  if (module) part = EIGENVEIL_TRY(module_of(kind));
+  if (kind == "scatter") {
+    part.scatter = EIGENVEIL_TRY(Scatter::make(options_.height, options_.width));
+    part.features = options_.channels * part.scatter->features();
+  }
+  features_ += part.features;
+  parts_.push_back(std::move(part));
+  return {};
+}
+
+// A named one must have the hash that the catalogue tells, and with it the model's.
+Result<ImageEncoder::Part> ImageEncoder::module_of(const std::string& kind) {
+  constexpr const char* kMethod = "encode_image";
+  const CatalogueEntry* entry = catalogue_entry(kind, "image");
+  const auto path = EIGENVEIL_TRY(entry != nullptr ? fetched_encoder(*entry) : Result(split_encoder(kind).second));
   const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
-  ImageEncoder encoder(options, 0);
-  encoder.identity_ = {kTorchScript, file.name, file.sha256};
-  EIGENVEIL_TRY(check_encoder(encoder.identity_, options.sha256));
-  const RowMajorMatrix black = RowMajorMatrix::Zero(1, static_cast<Eigen::Index>(encoder.pixels()));
-  encoder.module_ =
-      EIGENVEIL_TRY(torch_encoder(file, "encode_image", image_tensor(black, options), {.threads = options.threads}));
-  encoder.features_ = encoder.module_->features();
-  return encoder;
+  identity_.file = file.name;
+  identity_.sha256 = file.sha256;
+  if (entry != nullptr) EIGENVEIL_TRY(check_named(*entry, file.sha256));
+  EIGENVEIL_TRY(check_encoder(identity_, options_.sha256));
+  const RowMajorMatrix black = RowMajorMatrix::Zero(1, static_cast<Eigen::Index>(pixels()));
+  const Tensor like = image_tensor(black, options_);
+  auto module = EIGENVEIL_TRY(torch_encoder(file, kMethod, like, {.threads = options_.threads}));
+  if (!options_.kept.empty())
+    module = EIGENVEIL_TRY(keeping(std::move(module), options_.kept, file.sha256, kMethod, like));
+  return Part{.features = module->features(), .module = std::move(module)};
+}
+
+// Channel by channel of the transform, and of each the colours: what is normalised together are three channels in all
+// colours, so that how the colours compare is kept.
+RowMajorMatrix ImageEncoder::scattered(const Scatter& scatter, const RowMajorMatrix& scaled, int threads) const {
+  const auto colours = static_cast<Eigen::Index>(options_.channels);
+  const auto positions = static_cast<Eigen::Index>(scatter.positions());
+  const auto width = static_cast<Eigen::Index>(scatter.features());
+  RowMajorMatrix planes(scaled.rows() * colours, width);
+  scatter.transform(scaled.data(), static_cast<std::size_t>(planes.rows()), planes.data(), threads);
+  if (colours == 1) return planes;
+  RowMajorMatrix features(scaled.rows(), colours * width);
+  for (Eigen::Index i = 0; i < planes.rows(); ++i)
+    for (Eigen::Index channel = 0; channel < width / positions; ++channel)
+      features.row(i / colours).segment((channel * colours + i % colours) * positions, positions) =
+          planes.row(i).segment(channel * positions, positions);
+  return features;
+}
+
+Result<RowMajorMatrix> ImageEncoder::encode(const Part& part, const RowMajorMatrix& scaled, int threads) const {
+  RowMajorMatrix features;
+  if (part.module) {
+    auto encoded = part.module->encode(image_tensor(scaled, options_));
+    if (!encoded) return encoded;
+    features = *std::move(encoded);
+    for (Eigen::Index i = 0; i < features.rows(); ++i) make_unit({features.row(i).data(), part.features});
+    return features;
+  }
+  features = part.scatter ? scattered(*part.scatter, scaled, threads) : scaled;
+  for (Eigen::Index i = 0; i < features.rows(); ++i)
+    normalise({features.row(i).data(), part.features}, part.scatter ? kGroups : 1);
+  return features;
 }
 
 Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
@@ -99,27 +177,23 @@ Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t co
   RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, static_cast<Eigen::Index>(pixels()));
   const double lower = options_.lower, upper = options_.upper;
   scaled = scaled.unaryExpr([=](double p) { return (std::clamp(p, lower, upper) - lower) / (upper - lower); });
-  RowMajorMatrix features;
-  if (module_) {
-    auto encoded = module_->encode(image_tensor(scaled, options_));
-    if (!encoded) return encoded;
-    features = *std::move(encoded);
-    for (Eigen::Index i = 0; i < rows; ++i) make_unit({features.row(i).data(), features_});
-    return features;
+  if (parts_.size() == 1) return encode(parts_.front(), scaled, threads);
+  RowMajorMatrix features(rows, static_cast<Eigen::Index>(features_));
+  const double root = std::sqrt(static_cast<double>(parts_.size()));
+  Eigen::Index at = 0;
+  for (const Part& part : parts_) {
+    const auto encoded = EIGENVEIL_TRY(encode(part, scaled, threads));
+    features.middleCols(at, encoded.cols()) = encoded / root;
+    at += encoded.cols();
   }
-  if (scatter_) {
-    features.resize(rows, static_cast<Eigen::Index>(scatter_->features()));
-    scatter_->transform(scaled.data(), count, features.data(), threads);
-  } else {
-    features = std::move(scaled);
-  }
-  for (Eigen::Index i = 0; i < rows; ++i) normalise({features.row(i).data(), features_}, scatter_ ? kGroups : 1);
   return features;
 }
 
 Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std::size_t images, int threads) {
   const auto& options = encoder.options();
-  RowMajorMatrix pictures = public_images(images, options.height, options.width);
+  if (encoder.scattered() > 0 && encoder.scattered() < encoder.features())
+    return joined_basis(encoder, k, images, threads);
+  RowMajorMatrix pictures = public_images(images, options.height, options.width, options.channels);
   pictures = (pictures.array() * (options.upper - options.lower) + options.lower).matrix();
   const auto d = static_cast<Eigen::Index>(encoder.features());
   const auto width = std::min({static_cast<Eigen::Index>(k), d, static_cast<Eigen::Index>(images)});

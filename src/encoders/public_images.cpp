@@ -115,9 +115,24 @@ void draw_shape(const Canvas& canvas, Dice& dice) {
   });
 }
 
+// black + (white - black) grey, in each channel
+RowMajorMatrix coloured(const RowMajorMatrix& grey, Eigen::Index channels) {
+  RowMajorMatrix images(grey.rows(), channels * grey.cols());
+  for (Eigen::Index i = 0; i < grey.rows(); ++i) {
+    Dice dice(20261118 + static_cast<std::uint64_t>(i));
+    for (Eigen::Index channel = 0; channel < channels; ++channel) {
+      const double black = dice.uniform(0, 1), white = dice.uniform(0, 1);
+      images.row(i).segment(channel * grey.cols(), grey.cols()) =
+          (black + (white - black) * grey.row(i).array()).matrix();
+    }
+  }
+  return images;
+}
+
 }  // namespace
 
-RowMajorMatrix public_images(std::size_t count, std::size_t height, std::size_t width) {
+RowMajorMatrix public_images(std::size_t count, std::size_t height, std::size_t width, std::size_t channels) {
+  if (channels > 1) return coloured(public_images(count, height, width), static_cast<Eigen::Index>(channels));
   RowMajorMatrix images =
       RowMajorMatrix::Zero(static_cast<Eigen::Index>(count), static_cast<Eigen::Index>(height * width));
   for (std::size_t i = 0; i < count; ++i) {

@@ -13,6 +13,8 @@
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/data/sha256.hpp"
 #include "eigenveil/data/source.hpp"
+#include "eigenveil/encoders/catalogue.hpp"
+#include "eigenveil/torch/kept.hpp"
 #include "in_order.hpp"
 
 namespace eigenveil {
@@ -41,14 +43,13 @@ std::uint64_t hash_of(const std::string& text) {
   return h ^ (h >> 31);
 }
 
-// texts x 64
-Tensor bytes_of(std::span<const std::string> texts) {
-  constexpr std::size_t kTokens = 64;
-  Tensor tokens{"tokens", {static_cast<std::int64_t>(texts.size()), kTokens}, {}, {}, true};
-  tokens.integers.resize(texts.size() * kTokens);
+// texts x width
+Tensor bytes_of(std::span<const std::string> texts, std::size_t width) {
+  Tensor tokens{"tokens", {static_cast<std::int64_t>(texts.size()), static_cast<std::int64_t>(width)}, {}, {}, true};
+  tokens.integers.resize(texts.size() * width);
   for (std::size_t row = 0; row < texts.size(); ++row)
-    for (std::size_t i = 0; i < std::min(kTokens, texts[row].size()); ++i)
-      tokens.integers[row * kTokens + i] = static_cast<unsigned char>(texts[row][i]);
+    for (std::size_t i = 0; i < std::min(width, texts[row].size()); ++i)
+      tokens.integers[row * width + i] = static_cast<unsigned char>(texts[row][i]);
   return tokens;
 }
 
@@ -128,24 +129,43 @@ Status TextEncoder::identify(const std::vector<std::string>& files, const std::s
   return check_encoder(identity_, sha256);
 }
 
-Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const std::string& sha256, int threads) {
+Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const TextModule& module, std::size_t bytes) {
+  constexpr const char* kMethod = "encode_text";
   const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
   TextEncoder encoder;
   encoder.identity_ = {"torchscript", file.name, file.sha256};
-  EIGENVEIL_TRY(check_encoder(encoder.identity_, sha256));
+  EIGENVEIL_TRY(check_encoder(encoder.identity_, module.sha256));
+  encoder.bytes_ = bytes;
   const std::string some = "a";
-  encoder.module_ = EIGENVEIL_TRY(torch_encoder(file, "encode_text", bytes_of({&some, 1}), {.threads = threads}));
+  const Tensor like = bytes_of({&some, 1}, bytes);
+  auto opened = EIGENVEIL_TRY(torch_encoder(file, kMethod, like, {.threads = module.threads}));
+  if (!module.kept.empty()) opened = EIGENVEIL_TRY(keeping(std::move(opened), module.kept, file.sha256, kMethod, like));
+  encoder.module_ = std::move(opened);
   encoder.dimensions_ = encoder.module_->features();
   return encoder;
 }
 
-Result<TextEncoder> TextEncoder::from_text(const std::string& name, const std::string& sha256, int threads) {
+Result<TextEncoder> TextEncoder::from_text(const std::string& name, const TextModule& module) {
+  constexpr std::size_t kNamedBytes = 256;
   const auto [kind, file] = split_encoder(name);
   if (name == "hash") return hash();
-  if (kind == "vectors" && !file.empty()) return vectors(file, sha256);
-  if (kind == "torchscript" && !file.empty()) return torchscript(file, sha256, threads);
-  return usage_error(
-      fmt::format("`text_encoder` must be hash, vectors:FILE or torchscript:FILE, but is {}", eigenveil::quote(name)));
+  if (kind == "vectors" && !file.empty()) return vectors(file, module.sha256);
+  if (kind == "torchscript" && !file.empty()) return torchscript(file, module);
+  std::string names;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.side != "text") continue;
+    names += entry.name + ", ";
+    if (entry.name != name) continue;
+    const auto path = EIGENVEIL_TRY(fetched_encoder(entry));
+    EIGENVEIL_TRY(check_named(entry, EIGENVEIL_TRY(sha256_of_files({path}))));
+    TextModule known = module;
+    if (known.sha256.empty()) known.sha256 = entry.sha256;  // of the bytes that are run
+    auto encoder = EIGENVEIL_TRY(torchscript(path, known, kNamedBytes));
+    encoder.identity_.kind = name;
+    return encoder;
+  }
+  return usage_error(fmt::format("`text_encoder` must be hash, {}vectors:FILE or torchscript:FILE, but is {}", names,
+                                 eigenveil::quote(name)));
 }
 
 void TextEncoder::add_words(const std::string& text, std::span<double> sum) const {
@@ -179,7 +199,7 @@ Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, c
     std::vector<std::string> known(texts.begin(), texts.end());
     for (std::size_t i = 0; i < texts.size(); ++i)
       if (missing[i]) known[i] = "a";  // a module sees no text that is none
-    auto encoded = module_->encode(bytes_of(known));
+    auto encoded = module_->encode(bytes_of(known, bytes_));
     if (!encoded) return encoded;
     rows = *std::move(encoded);
   }

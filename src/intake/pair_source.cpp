@@ -182,6 +182,11 @@ class CaptionView final : public View {
   std::size_t done_ = 0;
 };
 
+bool runs_a_module(const EncoderChoices& choices) {
+  const std::string last = joined_encoders(choices.image_encoder).back();
+  return last != "scatter" && last != "pixels";
+}
+
 // The files know their shape. A module gets three channels, or one if it refuses them. Which of them must not depend on
 // the images: one in colour among many would then change how all others are encoded.
 Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFolder& folder,
@@ -196,10 +201,10 @@ Result<ImageEncoder> encoder_for_folder(const std::string& path, const ImageFold
         fmt::format("{}: one image alone does not say how large images are: state it with `image_shape` HxW", path));
   const auto make = [&](std::size_t channels) {
     return ImageEncoder::make({choices.image_encoder, folder.height, folder.width, channels, choices.lower,
-                               choices.upper, choices.image_sha256, threads});
+                               choices.upper, choices.image_sha256, threads, choices.kept});
   };
-  if (!choices.image_encoder.starts_with("torchscript:")) return make(1);
   if (choices.channels) return make(*choices.channels);
+  if (!runs_a_module(choices)) return make(1);
   auto coloured = make(3);
   if (coloured) return coloured;
   auto grey = make(1);
@@ -212,9 +217,9 @@ Result<ImageEncoder> encoder_for_rows(const std::string& path, std::size_t pixel
   const auto root = [](std::size_t n) {
     return static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(n))));
   };
-  const bool colours = choices.image_encoder.starts_with("torchscript:") && pixels % 3 == 0 &&
-                       (choices.image_shape ? choices.image_shape->first * choices.image_shape->second * 3 == pixels
-                                            : root(pixels) * root(pixels) != pixels);
+  const bool colours =
+      pixels % 3 == 0 && (choices.image_shape ? choices.image_shape->first * choices.image_shape->second * 3 == pixels
+                                              : root(pixels) * root(pixels) != pixels);
   const std::size_t channels = colours ? 3 : 1;
   const std::size_t side = root(pixels / channels);
   const auto [height, width] = choices.image_shape.value_or(std::pair{side, side});
@@ -225,8 +230,8 @@ Result<ImageEncoder> encoder_for_rows(const std::string& path, std::size_t pixel
                           height * width, path, pixels)
             : fmt::format("{}: {} pixels are no square; say which shape they have with `image_shape` HxW", path,
                           pixels));
-  return ImageEncoder::make(
-      {choices.image_encoder, height, width, channels, choices.lower, choices.upper, choices.image_sha256, threads});
+  return ImageEncoder::make({choices.image_encoder, height, width, channels, choices.lower, choices.upper,
+                             choices.image_sha256, threads, choices.kept});
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ Result<PairInputs> open_inputs(const PairReading& reading, BadRows bad_rows, int
   inputs.vectors = has_x(reading);
   inputs.classed = !pairs.labels.empty();
   if (inputs.vectors) return inputs;
-  inputs.text = EIGENVEIL_TRY(TextEncoder::from_text(choices.text_encoder, choices.text_sha256, threads));
+  inputs.text =
+      EIGENVEIL_TRY(TextEncoder::from_text(choices.text_encoder, {choices.text_sha256, threads, choices.kept}));
   auto opened = EIGENVEIL_TRY(images_of(pairs.images, choices, threads, bad_rows));
   images = std::move(opened.rows);
   inputs.images = std::move(opened.encoder);
@@ -104,7 +105,7 @@ Result<OpenedPairs> open_pairs(const PairReading& reading, BadRows bad_rows, con
   inputs->basis = reading.basis;
   auto views = EIGENVEIL_TRY(both_views(reading, *inputs, std::move(images), bad_rows, threads));
   // A basis takes long: files that do not fit were refused first.
-  if (!inputs->basis && inputs->images && reading.directions > 0 && inputs->images->options().kind == "scatter")
+  if (!inputs->basis && inputs->images && reading.directions > 0 && inputs->images->scattered() > 0)
     inputs->basis = EIGENVEIL_TRY(public_basis(*inputs->images, reading.directions, kPublicImages, threads));
   inputs->x_features = views.first->features();
   auto source = std::make_unique<PairSource>(std::move(views.first), std::move(views.second),

@@ -64,7 +64,7 @@ nlohmann::json encoders_json(const PairInputs& inputs) {
       {"height", image.height}, {"width", image.width}, {"lower", image.lower}, {"upper", image.upper}};
   add_identity(encoders, "image", inputs.images->identity());
   add_identity(encoders, "text", inputs.text->identity());
-  if (encoders["image"] == "torchscript") encoders["channels"] = image.channels;
+  if (inputs.images->has_module() || image.channels > 1) encoders["channels"] = image.channels;
   if (inputs.basis) encoders["public_basis"] = {{"images", kPublicImages}, {"directions", inputs.basis->basis.cols()}};
   return encoders;
 }
@@ -239,7 +239,8 @@ Result<Study> study(ClipJob job) {
   if (job.fit.run.engine && job.method && trains(*job.method))
     return usage_error(
         fmt::format("`method` {} needs whole batches in one process: leave `engine` out", name(*job.method)));
-  const bool scatter = job.encoders.image_encoder == "scatter" && job.pairs.x.empty() && !job.given_x;
+  const bool scatter =
+      joined_encoders(job.encoders.image_encoder).front() == "scatter" && job.pairs.x.empty() && !job.given_x;
   job.fit.rows.pairs =
       PairReading{.files = job.pairs,
                   .encoders = job.encoders,

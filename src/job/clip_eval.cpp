@@ -7,6 +7,7 @@
 #include "../intake/pair_source.hpp"
 #include "../release/score_file.hpp"
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/encoders/catalogue.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/release/kinds.hpp"
 
@@ -27,33 +28,51 @@ struct Reader {
   std::string missing_text = {};
 };
 
-// The encoder that a model tells of: one of ours, or the file that the caller names, whose hash must fit. What the
-// model says about a file is compared and shown, and never opened.
+// What a model may say of an encoder.
+enum class Told { kUnknown, kOurs, kInCatalogue, kInFile };
+
+Told told(const std::string& kind, const std::string& side, bool vectors) {
+  if (kind == "vectors") return side == "image" || vectors ? Told::kOurs : Told::kInFile;
+  if (side == "text" && kind == "hash") return Told::kOurs;
+  auto found = Told::kUnknown;
+  for (const std::string& part : joined_encoders(kind)) {
+    const bool plain = side == "image" && (part == "scatter" || part == "pixels");
+    found = plain                                    ? Told::kOurs
+            : catalogue_entry(part, side) != nullptr ? Told::kInCatalogue
+            : part == "torchscript"                  ? Told::kInFile
+                                                     : Told::kUnknown;
+    if (found == Told::kUnknown) return found;
+  }
+  return found;  // one with weights is the last
+}
+
+// "scatter+torchscript:FILE" -> "scatter+torchscript"
+std::string kind_named(const std::string& named) { return named.substr(0, named.find(':')); }
+
+// The encoder that a model tells of: one of ours, one of the catalogue, whose hash is known, or the file that the
+// caller names, whose hash must fit. What the model says about a file is compared and shown, and never opened.
 Status choose_encoder(const nlohmann::json& encoders, const std::string& side, const std::string& named,
                       std::string& chosen, std::string& sha256, std::string& missing) {
   const std::string kind = encoders.at(side);
-  const bool ours = side == "image" ? kind == "scatter" || kind == "pixels" || kind == "vectors"
-                                    : kind == "hash" || (kind == "vectors" && encoders.at("image") == "vectors");
-  const bool in_file = kind == "torchscript" || (side == "text" && kind == "vectors");
-  if (!ours && !in_file)
+  const Told is = told(kind, side, encoders.at("image") == "vectors");
+  if (is == Told::kUnknown)
     return bad_input(
         fmt::format("the model was fitted with the {} encoder {}, which this program does not know; fit it again", side,
                     eigenveil::quote(kind)));
   chosen = kind;
-  if (ours) {
-    if (!named.empty() && named != kind)
-      return usage_error(
-          fmt::format("this model was fitted with the {} encoder {}: leave `{}_encoder` out", side, kind, side));
-    return {};
-  }
+  if (is != Told::kInFile && !named.empty() && named != kind)
+    return usage_error(
+        fmt::format("this model was fitted with the {} encoder {}: leave `{}_encoder` out", side, kind, side));
+  if (is == Told::kOurs) return {};
   const std::string file = encoders.at(side + "_file");
   sha256 = encoders.at(side + "_sha256");
   if (sha256.size() != 64 || sha256.find_first_not_of("0123456789abcdef") != std::string::npos)
     return bad_input(fmt::format("the model does not tell the SHA-256 of its {} encoder; fit it again", side));
+  if (is == Told::kInCatalogue) return {};
   if (named.empty())
     missing = fmt::format("this model was fitted with {}:{} (SHA-256 {}): name that file with `{}_encoder` {}:FILE",
                           kind, printable(file), sha256, side, kind);
-  else if (split_encoder(named).first != kind)
+  else if (kind_named(named) != kind || !names_a_file(named))
     return usage_error(
         fmt::format("this model was fitted with a {} encoder of kind {}: name its file with "
                     "`{}_encoder` {}:FILE",
@@ -80,6 +99,7 @@ Result<Reader> reader_of(const Model& model, const NamedEncoders& named) {
     EIGENVEIL_TRY(
         choose_encoder(encoders, "text", named.text, choices.text_encoder, choices.text_sha256, reader.missing_text));
     reader.vectors = choices.image_encoder == "vectors";
+    choices.kept = named.kept;
     if (reader.vectors) return reader;
     reader.choices.image_shape = {encoders.at("height"), encoders.at("width")};
     if (encoders.contains("channels")) reader.choices.channels = encoders["channels"];
@@ -93,7 +113,8 @@ Result<Reader> reader_of(const Model& model, const NamedEncoders& named) {
 
 Result<TextEncoder> text_encoder_of(const Reader& reader, int threads) {
   if (!reader.missing_text.empty()) return usage_error(reader.missing_text);
-  return TextEncoder::from_text(reader.choices.text_encoder, reader.choices.text_sha256, threads);
+  return TextEncoder::from_text(reader.choices.text_encoder,
+                                {reader.choices.text_sha256, threads, reader.choices.kept});
 }
 
 Result<RowMajorMatrix> embed_rows(const RowMajorMatrix& rows, const Matrix& weights, const Matrix& offset) {

@@ -2,15 +2,12 @@
 #include "eigenveil/ledger/ledger.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 
 #include "eigenveil/base/figures.hpp"
+#include "eigenveil/base/user_folder.hpp"
 #include "eigenveil/privacy/least_delta.hpp"
 #include "files.hpp"
 #include "work_rows.hpp"
@@ -114,20 +111,7 @@ std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan) {
   return std::make_unique<PlanReservation>(std::move(plan), nullptr, 0);
 }
 
-std::string Ledger::default_path() {
-  const auto variable = [](const char* key) {
-    const char* value = std::getenv(key);  // NOLINT(concurrency-mt-unsafe)
-    return std::filesystem::path(value == nullptr ? "" : value);
-  };
-  std::filesystem::path data = variable("XDG_DATA_HOME");
-  if (!data.is_absolute()) {  // as the XDG base directory specification asks
-    std::filesystem::path home = variable("HOME");
-    if (home.empty())
-      if (const passwd* user = ::getpwuid(::getuid())) home = user->pw_dir;  // NOLINT(concurrency-mt-unsafe)
-    data = home / ".local" / "share";
-  }
-  return (data / "eigenveil" / "ledger.db").string();
-}
+std::string Ledger::default_path() { return (user_folder() / "ledger.db").string(); }
 
 Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
   auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout));

@@ -84,6 +84,8 @@ wire::v2::RankPairs pairs_message(const PairReading& reading, const PairInputs& 
     message.set_height(shape->first);
     message.set_width(shape->second);
   }
+  message.set_channels(reading.encoders.channels.value_or(0));
+  message.set_kept(reading.encoders.kept);
   message.set_lower(reading.encoders.lower);
   message.set_upper(reading.encoders.upper);
   if (inputs.basis) {

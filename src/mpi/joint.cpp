@@ -104,6 +104,8 @@ PairReading pairs_from(const wire::v2::RankPairs& message) {
   reading.encoders.image_encoder = message.image_encoder();
   reading.encoders.text_encoder = message.text_encoder();
   if (message.height() > 0) reading.encoders.image_shape = {message.height(), message.width()};
+  if (message.channels() > 0) reading.encoders.channels = message.channels();
+  reading.encoders.kept = message.kept();
   reading.encoders.lower = message.lower();
   reading.encoders.upper = message.upper();
   reading.basis = basis_from(message);

@@ -14,6 +14,13 @@
 
 namespace eigenveil {
 
+/// How a text encoder that is a module is run.
+struct TextModule {
+  std::string sha256 = {};  ///< that the file must have; empty: any
+  int threads = 1;
+  std::string kept = {};  ///< features are kept in this folder and found there again; empty: they are not
+};
+
 /// Turns text into a vector of unit length. Public: it has no weights, or those of a given file.
 class TextEncoder {
  public:
@@ -23,11 +30,11 @@ class TextEncoder {
   /// a row per word, whose words are in FILE.txt, one per line.
   /// A `sha256` that is not empty must be that of the file.
   static Result<TextEncoder> vectors(const std::string& path, const std::string& sha256 = {});
-  /// encode_text or forward of a TorchScript module. It gets 1 x 64 numbers: the bytes of the text (UTF-8, 1 to 255),
-  /// cut or filled up with 0.
-  static Result<TextEncoder> torchscript(const std::string& path, const std::string& sha256 = {}, int threads = 1);
-  /// "hash", "vectors:FILE" or "torchscript:FILE"
-  static Result<TextEncoder> from_text(const std::string& name, const std::string& sha256 = {}, int threads = 1);
+  /// encode_text or forward of a TorchScript module. It gets 1 x `bytes` numbers: the bytes of the text (UTF-8, 1 to
+  /// 255), cut or filled up with 0.
+  static Result<TextEncoder> torchscript(const std::string& path, const TextModule& module, std::size_t bytes = 64);
+  /// "hash", "vectors:FILE", "torchscript:FILE" or a name of the catalogue, which gets 256 bytes
+  static Result<TextEncoder> from_text(const std::string& name, const TextModule& module = {});
 
   const EncoderIdentity& identity() const { return identity_; }
   std::size_t dimensions() const { return dimensions_; }
@@ -47,6 +54,7 @@ class TextEncoder {
   void add_words(const std::string& text, std::span<double> sum) const;
   EncoderIdentity identity_;
   std::size_t dimensions_ = 0;
+  std::size_t bytes_ = 0;                          // of a text, as a module gets it
   std::unordered_map<std::string, Vector> words_;  // of vectors:FILE
   std::shared_ptr<const TorchEncoder> module_;     // neither words nor a module: hash
 };

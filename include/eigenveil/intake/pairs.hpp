@@ -36,9 +36,10 @@ struct EncoderChoices {
   std::string image_sha256 = {};  ///< what the file must have, for a model that was fitted with it; empty: any
   std::string text_sha256 = {};
   std::optional<std::pair<std::size_t, std::size_t>> image_shape = {};  ///< default: of the files, or square
-  std::optional<std::size_t> channels = {};  ///< torchscript, PNG and JPEG; default: as the module takes them
+  std::optional<std::size_t> channels = {};  ///< PNG and JPEG; default: as a module takes them, otherwise 1, grey
   double lower = 0;
   double upper = 255;
+  std::string kept = {};  ///< what modules give is kept in this folder and found there again, as private as the rows
 };
 
 /// Pairs to be read, as every process that holds some of them must know them.

@@ -61,6 +61,7 @@ struct ClipMetrics {
 struct NamedEncoders {
   std::string image = {};  ///< torchscript:FILE
   std::string text = {};   ///< torchscript:FILE or vectors:FILE
+  std::string kept = {};   ///< EncoderChoices::kept
 };
 Result<ClipMetrics> evaluate_clip(const Model& model, const NamedEncoders& named, const PairFiles& pairs,
                                   bool retrieval, const RunOptions& run, Observer& observer);

@@ -5,6 +5,7 @@
 #include "fixed.hpp"
 #include "graph_check.hpp"
 #include "modules.hpp"
+#include "simplify.hpp"
 
 namespace eigenveil {
 namespace {
@@ -60,6 +61,7 @@ std::unique_ptr<Opened> open_encoder(channel::Pieces pieces, Answer& answer) {
     throw Refusal(fmt::format("an encoder needs {}(rows: Tensor) -> Tensor, or forward of that kind{}", wanted,
                               schema == nullptr ? "" : fmt::format("; it has {}", c10::toString(*schema))));
   if (const auto impure = impure_operator(*found); !impure.empty()) throw Refusal(impure);
+  inline_calls(*found->graph());  // freezing goes one call deep when Torch's optimiser is off
   module.eval();
   // As it is called in evaluation: batch normalisation and dropout are functions of a row there.
   Module frozen = torch::jit::freeze(module, std::vector<std::string>{name}, false);
