@@ -30,7 +30,7 @@ struct ClassOptions {
 struct ClassResult {
   GepResult solution;
   Matrix class_means;  ///< C x d, in the features' units (after the mean of `prepared_mean`, if any)
-  Vector priors;       ///< C, sum 1: released counts, those below zero set to zero
+  Vector priors;       ///< C, sum 1: released counts, those that noise hides set to zero; all hidden: all alike
   Vector mean;         ///< d: of all rows, in the features' units
   double rows;
   std::vector<std::size_t> empty;  ///< classes whose released count is no larger than noise
@@ -38,6 +38,9 @@ struct ClassResult {
 };
 
 Status check(const RowsShape& shape, const ClassOptions& options);
+
+/// Why noise will hide all classes of such rows, if it will.
+std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClassOptions& options);
 
 /// Every answer `fit_classes` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);
