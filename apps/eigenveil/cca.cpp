@@ -38,9 +38,8 @@ Command cca_command(CLI::App& program) {
         ->required();
   flags->fit.add_to(*app);
   app->footer(
-      "\nExample:\n  eigenveil cca rows.npy --x-columns 1-50 --y-columns 51-80 --row-bound 10 --components 2 --epsilon "
-      "1 "
-      "--delta 1e-6\n"
+      "\nExample:\n  eigenveil cca examples/patients.csv --schema examples/patients.toml --x-columns age,weight \\\n"
+      "      --y-columns systolic,diastolic --components 2 --epsilon 1 --delta 1e-6\n"
       "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
   return {app, [flags] { return run(*flags); }};
 }

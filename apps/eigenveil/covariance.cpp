@@ -59,7 +59,8 @@ Command covariance_command(CLI::App& program) {
   flags->run.add_engine_to(*app);
   app->footer(
       "\nThe model holds components U, eigenvalues l and noise_variance s2: Sigma = U (diag(l) - s2 I) U^T + s2 I.\n"
-      "Example:\n  eigenveil covariance patients.csv --schema patients.toml --center private --epsilon 1 --delta 1e-6");
+      "Example:\n  eigenveil covariance examples/patients.csv --schema examples/patients.toml --epsilon 1 --delta "
+      "1e-6");
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/base/figures.hpp"
 #include "flags.hpp"
 #include "forecast_flags.hpp"
 #include "terminal.hpp"
@@ -106,8 +107,7 @@ Command described_plan_command(CLI::App& plan, const DescribedFit& fit) {
   };
   auto flags = std::make_shared<Flags>();
   auto* app = plan.add_subcommand(fit.name, fit.plan_title);
-  app->add_option("--rows,--people", flags->rows, "Number of rows or, where a person may have several, of people")
-      ->required();
+  flags->forecast.add_rows_to(*app, flags->rows);
   app->add_option("--columns", flags->columns, fmt::format("Number of columns besides the {}", fit.no_feature))
       ->check(CLI::PositiveNumber);
   flags->forecast.add_schema_to(*app);
@@ -124,9 +124,9 @@ Command described_plan_command(CLI::App& plan, const DescribedFit& fit) {
             if (!columns) return fail(columns.error());
             const auto budget = flags->forecast.budget(flags->rows);
             if (!budget) return fail(budget.error());
-            const auto words = fmt::format("Forecast for {}, {} columns, epsilon {:g}, delta {:g}; nothing was spent.",
+            const auto words = fmt::format("Forecast for {}, {} columns, epsilon {:g}, delta {}; nothing was spent.",
                                            rows_in_words(flags->rows, flags->forecast), with_commas(*columns),
-                                           flags->forecast.epsilon, budget->delta.value());
+                                           flags->forecast.epsilon, plain(budget->delta.value()));
             return show_forecast(fit.forecast(flags->rows, *columns, *budget, flags->own.stated()), flags->forecast,
                                  words);
           }};

@@ -38,10 +38,10 @@ Command fda_command(CLI::App& program) {
       ->check(CLI::IsMember({"error", "drop"}))
       ->capture_default_str();
   app->footer(
-      "\nExample:\n  eigenveil fda iris.csv --header yes --label species --classes 'setosa|versicolor|virginica' "
-      "--range 0:8 "
-      "--components 2 --epsilon 1 --delta 1e-6\n"
-      "  eigenveil transform model.npz iris.csv --predict --out labels.csv");
+      "\nExample:\n  eigenveil fda examples/patients.csv --schema examples/patients.toml --label sex --components 1 "
+      "\\\n"
+      "      --epsilon 1 --delta 1e-6\n"
+      "  eigenveil transform model.npz examples/patients.csv --predict --out labels.csv");
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/data/column_map.hpp"
 #include "flags.hpp"
 #include "terminal.hpp"
@@ -29,10 +30,10 @@ void show_noise(const Forecast& forecast) {
   if (!searches.empty()) tell("    noise of a search, in rows: {}\n", searches);
 }
 
-void show_table(const ForecastReport& report, double target) {
+void show_table(const ForecastReport& report, double target, const char* unit) {
   const bool lost = report.winner().lost.has_value();
   tell("  {:<34} {:>9} {:>10} {:>9} {:>9} {:>14} {:>12}\n", "method", report.unit.title, lost ? "var. lost" : "",
-       "time", "memory", fmt::format("rows for {:g}", target), fmt::format("eps for {:g}", target));
+       "time", "memory", fmt::format("{} for {:g}", unit, target), fmt::format("eps for {:g}", target));
   for (std::size_t i = 0; i < report.lines.size(); ++i) {
     const ForecastLine& line = report.lines[i];
     const Forecast& found = line.forecast;
@@ -53,6 +54,18 @@ void ForecastFlags::add_budget_to(CLI::App& app, const char* adjacencies) {
   app.add_option("--epsilon", epsilon, "Privacy loss")->capture_default_str();
   app.add_option("--delta", delta, "Probability that epsilon does not hold, or auto: rows^-1.1")->capture_default_str();
   app.add_option("--adjacency", adjacency, adjacencies)->capture_default_str();
+}
+
+void ForecastFlags::add_rows_to(CLI::App& app, std::size_t& rows, const char* what) {
+  auto* some = app.add_option("--rows", rows, fmt::format("Number of {}", what));
+  app.add_option_function<std::size_t>(
+         "--people",
+         [this, &rows](const std::size_t& number) {
+           rows = number;
+           people = true;
+         },
+         fmt::format("Instead, where a person may have several {}: number of people", what))
+      ->excludes(some);
 }
 
 void ForecastFlags::add_output_to(CLI::App& app) {
@@ -100,6 +113,7 @@ Result<std::size_t> categories_of(const std::string& path, const std::string& co
 }
 
 Result<Budget> ForecastFlags::budget(std::size_t rows) const {
+  if (rows < 1) return usage_error("--rows N says how many rows there are, or --people N how many people; at least 1");
   if (!(target > 0 && target < 1))
     return usage_error(fmt::format("--target-error must lie in (0, 1), but is {}", target));
   const auto loss = EIGENVEIL_TRY(Epsilon::of(epsilon));
@@ -109,15 +123,15 @@ Result<Budget> ForecastFlags::budget(std::size_t rows) const {
 }
 
 std::string rows_in_words(std::size_t rows, const ForecastFlags& flags) {
-  if (!flags.rows_per_person) return fmt::format("{} rows", with_commas(rows));
+  if (!flags.rows_per_person) return fmt::format("{} {}", with_commas(rows), flags.people ? "people" : "rows");
   return fmt::format("{} people with about {:g} rows each", with_commas(rows), *flags.rows_per_person);
 }
 
 std::string opening_words(const ForecastRequest& request, double row_bound, const ForecastFlags& flags) {
   const PublicModel& model = *request.model;
-  return fmt::format("Forecast for {}, {} columns, epsilon {:g}, delta {:g}, row bound {:.3g}; nothing was spent.",
+  return fmt::format("Forecast for {}, {} columns, epsilon {:g}, delta {}, row bound {:.3g}; nothing was spent.",
                      rows_in_words(model.rows(), flags), with_commas(model.columns()), request.budget.epsilon.value(),
-                     request.budget.delta.value(), row_bound);
+                     plain(request.budget.delta.value()), row_bound);
 }
 
 int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, const std::string& opening) {
@@ -126,12 +140,13 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
   if (!run) return fail(run.error());
   if (!flags.plot.empty())
     if (const auto writable = check_writable(flags.plot); !writable) return fail(writable.error());
+  request->people = flags.people || flags.rows_per_person;
   if (flags.rows_per_person) {
     request->rows_each = *flags.rows_per_person;
     request->notes.push_back(fmt::format(
         "Errors are those of people whose rows are all alike. Noise is the same however many rows a person "
         "has, counted alike; what chance does to rows lies between that of so many people and of {:g} times "
-        "as many, the less the rows of one person are alike. \"Rows\" below are people.",
+        "as many, the less the rows of one person are alike.",
         *flags.rows_per_person));
   }
   request->target_error = flags.target;
@@ -153,7 +168,7 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
     return 0;
   }
   tell("{}\n\n{}\n\n", opening, with_flags(report->outcome.sentence));
-  show_table(*report, flags.target);
+  show_table(*report, flags.target, unit_of(*request));
   if (!flags.plot.empty()) tell("Plot:   {}\n", flags.plot);
   return 0;
 }

@@ -13,7 +13,8 @@ struct ForecastFlags {
   std::string schema;
   std::string adjacency = "replace-one";
   double target = 0.1;
-  std::optional<double> rows_per_person;  ///< rows are people then
+  bool people = false;                    ///< rows are people
+  std::optional<double> rows_per_person;  ///< likewise
   std::string plot;
   bool json = false;
   bool quiet = false;
@@ -21,6 +22,8 @@ struct ForecastFlags {
 
   void add_budget_to(CLI::App& app, const char* adjacencies = "replace-one or add-remove-one");
   void add_output_to(CLI::App& app);
+  /// `--rows`, of which there must be one, and `--people`, which is the same of people.
+  void add_rows_to(CLI::App& app, std::size_t& rows, const char* what = "rows");
   /// `--schema`, for rows whose columns can be counted.
   void add_schema_to(CLI::App& app);
   /// Of the schema's columns but that one; without a schema as many as were `given`.

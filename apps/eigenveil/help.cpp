@@ -15,7 +15,7 @@ const char* const kWelcome = R"(Eigenveil learns the structure of rows about peo
 regressions, correlations between two views, discriminant directions, joint embeddings -
 and releases it with differential privacy, so that no one person is given away.
 
-  eigenveil demo                                                a tour on generated data
+  eigenveil demo                                                a tour on pictures of clothes (Fashion-MNIST)
   eigenveil schema init DATA.csv --header yes > schema.toml     describe your columns, then fill in the bounds
   eigenveil pca DATA.csv --schema schema.toml --components 5 --epsilon 1 --delta 1e-6 --report report.html
 

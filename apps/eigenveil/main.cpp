@@ -23,10 +23,11 @@ namespace {
 constexpr const char* kFooter = R"(
 Examples:
   eigenveil demo
-  eigenveil schema init patients.csv --header yes > patients.toml      # then fill in the public bounds
+  eigenveil schema init examples/patients.csv --header yes > patients.toml      # then fill in the public bounds
   eigenveil ledger create patients --epsilon 2 --delta 1e-6
-  eigenveil pca patients.csv --schema patients.toml --components 5 --epsilon 1 --delta 1e-6 --dataset patients
-  eigenveil transform model.npz patients.csv --out scores.csv
+  eigenveil pca examples/patients.csv --schema examples/patients.toml --components 2 --epsilon 1 --delta 1e-6 \
+      --dataset patients
+  eigenveil transform model.npz examples/patients.csv --out scores.csv
   mpirun -q -n 8 eigenveil pca parts/ --range 0:1 --components 5 --epsilon 1 --delta 1e-6 --engine mpi
 
 Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 budget refused, 5 internal error; 128 + N stopped by signal N

@@ -117,9 +117,9 @@ Command pca_command(CLI::App& program) {
   flags->run.add_to(*app);
   flags->run.add_engine_to(*app);
   app->footer(
-      "\nExample:\n  eigenveil pca images.idx.gz --range 0:255 --components 10 --epsilon 1 --delta 1e-6 --center "
-      "private "
-      "\\\n      --report report.html --image-shape 28x28\n"
+      "\nExample:\n  eigenveil pca examples/patients.csv --schema examples/patients.toml --components 2 --epsilon 1 "
+      "\\\n"
+      "      --delta 1e-6 --report report.html\n"
       "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
   return {app, [flags] { return run(*flags); }};
 }

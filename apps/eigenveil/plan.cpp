@@ -41,7 +41,6 @@ Result<Vector> spectrum_of(const PlanFlags& flags) {
 }
 
 Status check_sizes(const PlanFlags& flags, SpectrumTask task) {
-  if (flags.rows < 1) return usage_error("--rows N says how many rows there are, at least 1");
   if (flags.components < 1 || flags.components > flags.columns)
     return usage_error(
         fmt::format("--components must lie between 1 and --columns {}, but is {}", flags.columns, flags.components));
@@ -79,10 +78,10 @@ Result<SpectrumModel> spectrum_model_from(PlanFlags flags, SpectrumTask task) {
 }
 
 int run(const PlanFlags& flags, SpectrumTask task) {
-  const auto model = spectrum_model_from(flags, task);
-  if (!model) return fail(model.error());
   const auto budget = flags.forecast.budget(flags.rows);
   if (!budget) return fail(budget.error());
+  const auto model = spectrum_model_from(flags, task);
+  if (!model) return fail(model.error());
   const ForecastRequest request = task == SpectrumTask::kPca ? pca_forecast(*model, *budget, flags.score_plot)
                                                              : covariance_forecast(*model, flags.rank, *budget);
   return show_forecast(request, flags.forecast, opening_words(request, model->row_bound, flags.forecast));
@@ -90,7 +89,7 @@ int run(const PlanFlags& flags, SpectrumTask task) {
 
 void add_flags(CLI::App& app, PlanFlags& flags, SpectrumTask task) {
   const bool pca = task == SpectrumTask::kPca;
-  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people");
+  flags.forecast.add_rows_to(app, flags.rows);
   app.add_option("--columns", flags.columns, "Number of columns")->check(CLI::PositiveNumber);
   flags.forecast.add_schema_to(app);
   if (pca)
@@ -115,7 +114,7 @@ constexpr const char* kSpectrumFooter =
     "for. A component counts as found if the released ones capture all of it but --target-error.\nExample:\n  "
     "eigenveil "
     "plan pca --rows 50000 --columns 500 --components 2 --epsilon 1 --delta 1e-6 --gap 5 --plot plan.svg\n  eigenveil "
-    "plan --schema patients.toml --rows 20000";
+    "plan --schema examples/patients.toml --rows 20000";
 
 }  // namespace
 

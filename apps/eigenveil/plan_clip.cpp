@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "forecast_flags.hpp"
 #include "terminal.hpp"
@@ -37,12 +38,12 @@ int run_clip_plan(const ClipPlanFlags& flags) {
   if (!request) return fail(request.error());
   return show_forecast(
       request, flags.forecast,
-      fmt::format("Forecast for {} of {} and {} columns, epsilon {:g}, delta {:g}; batches of about {:g} "
+      fmt::format("Forecast for {} of {} and {} columns, epsilon {:g}, delta {}; batches of about {:g} "
                   "(--sample-rate {:.3g}); nothing was spent.",
-                  flags.forecast.rows_per_person ? rows_in_words(flags.rows, flags.forecast)
-                                                 : with_commas(flags.rows) + " pairs",
-                  flags.x_columns, flags.y_columns, flags.forecast.epsilon, request->budget.delta.value(), flags.batch,
-                  std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
+                  flags.forecast.rows_per_person || flags.forecast.people ? rows_in_words(flags.rows, flags.forecast)
+                                                                          : with_commas(flags.rows) + " pairs",
+                  flags.x_columns, flags.y_columns, flags.forecast.epsilon, plain(request->budget.delta.value()),
+                  flags.batch, std::min(1.0, flags.batch / static_cast<double>(flags.rows))));
 }
 
 }  // namespace
@@ -51,8 +52,7 @@ Command clip_plan_command(CLI::App& program) {
   auto* app =
       program.get_subcommand("plan")->add_subcommand("clip", "Joint embeddings of two views: which method, how good");
   auto flags = std::make_shared<ClipPlanFlags>();
-  app->add_option("--rows,--people", flags->rows, "Number of pairs or, where a person may have several, of people")
-      ->required();
+  flags->forecast.add_rows_to(*app, flags->rows, "pairs");
   app->add_option("--x-columns", flags->x_columns, "Number of columns of the first view")->required();
   app->add_option("--y-columns", flags->y_columns, "Number of columns of the second view")->required();
   app->add_option("--dim", flags->dim, "Dimensions of the embedding")->capture_default_str();
@@ -68,7 +68,8 @@ Command clip_plan_command(CLI::App& program) {
   flags->forecast.add_budget_to(*app, "replace-one or add-remove-one; batch and pair always have the latter");
   flags->forecast.add_output_to(*app);
   app->footer(
-      "\nThe fits themselves are run on Gaussian views as you guess them, with the noise that the budget asks for.");
+      "\nThe fits themselves are run on Gaussian views as you guess them, with the noise that the budget asks for.\n"
+      "Example:\n  eigenveil plan clip --rows 20000 --x-columns 16 --y-columns 8 --dim 2");
   return {app, [flags] { return run_clip_plan(*flags); }};
 }
 

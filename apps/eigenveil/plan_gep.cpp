@@ -57,8 +57,7 @@ int run_gep_plan(const GepPlanFlags& flags, GepTask task) {
 }
 
 void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
-  app.add_option("--rows,--people", flags.rows, "Number of rows or, where a person may have several, of people")
-      ->required();
+  flags.forecast.add_rows_to(app, flags.rows);
   if (task == GepTask::kCca) {
     app.add_option("--x-columns", flags.x_columns, "Number of columns of the first view")->required();
     app.add_option("--y-columns", flags.y_columns, "Number of columns of the second view")->required();
@@ -89,7 +88,14 @@ void add_gep_plan_flags(CLI::App& app, GepPlanFlags& flags, GepTask task) {
   app.add_option("--row-bound", flags.row_bound,
                  "Bound on a row's norm, columns of variance 1 (default: 1.5 sqrt(columns))");
   flags.forecast.add_output_to(app);
-  app.footer("\nThe fit itself is run on Gaussian rows as you guess them, with the noise that the budget asks for.");
+  const char* example = task == GepTask::kCca ? "plan cca --rows 20000 --x-columns 5 --y-columns 4"
+                        : task == GepTask::kFda
+                            ? "plan fda --schema examples/patients.toml --label sex --rows 20000"
+                            : "plan sir --schema examples/patients.toml --response systolic --rows 20000";
+  app.footer(
+      fmt::format("\nThe fit itself is run on Gaussian rows as you guess them, with the noise that the budget asks "
+                  "for.\nExample:\n  eigenveil {}",
+                  example));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Command schema_command(CLI::App& program) {
   init->add_option("DATA", flags->data, "Data file")->required();
   init->add_option("--out", flags->out, "File to write; default: standard output");
   flags->source.add_to(*init);
-  init->footer("\nExample:\n  eigenveil schema init patients.csv --header yes --out patients.toml");
+  init->footer("\nExample:\n  eigenveil schema init examples/patients.csv --header yes --out patients.toml");
   return {init, [flags] {
             auto source = flags->source.options();
             if (!source) return fail(source.error());

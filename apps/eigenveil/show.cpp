@@ -12,11 +12,20 @@ namespace {
 
 using nlohmann::json;
 
+/// The verdict on direction i is noise: nothing is claimed about it.
+bool is_noise(const Model& model, Eigen::Index i) {
+  const Matrix* standing = model.array("verdict");
+  return standing != nullptr && i < standing->size() && (*standing)(i, 0) == static_cast<double>(Standing::kNoise);
+}
+
 /// A list, or the number that it holds where the kind has one there.
-json json_of(const Matrix& array, const ModelKind& kind, std::string_view name) {
+json json_of(const Model& model, const Matrix& array, const ModelKind& kind, std::string_view name) {
   for (const ModelArray& shape : kind.arrays)
     if (shape.name == name && shape.rows == Extent::kOne) return array(0, 0);
-  return std::vector<double>(array.data(), array.data() + array.size());
+  json list = std::vector<double>(array.data(), array.data() + array.size());
+  for (Eigen::Index i = 0; name == "angle" && i < array.size(); ++i)
+    if (is_noise(model, i)) list[i] = nullptr;
+  return list;
 }
 
 void show_json(const Model& model, const OutputFlags& output) {
@@ -31,7 +40,8 @@ void show_json(const Model& model, const OutputFlags& output) {
     repeat(key);
   for (const std::string_view key : kind.json_keys) repeat(key);
   for (const std::string_view name : kind.json_arrays)
-    if (const Matrix* array = model.array(std::string(name))) object[std::string(name)] = json_of(*array, kind, name);
+    if (const Matrix* array = model.array(std::string(name)))
+      object[std::string(name)] = json_of(model, *array, kind, name);
   if (const Matrix* values = model.array(std::string(kind.values))) object["components"] = values->size();
   if (!output.report.empty()) object["report"] = output.report;
   say_json(object);
@@ -87,13 +97,14 @@ void show_judged(const Model& model, const ModelKind& kind) {
        share != nullptr ? "   share" : "");
   const Eigen::Index shown = std::min(kMost, values.size());
   for (Eigen::Index i = 0; i < shown; ++i) {
-    tell("{:4d}  {:11.4g}  {:11.4g}  {:<23}  {:5.0f}d", i + 1, values(i, 0), (*estimate)(i, 0),
-         fmt::format("{:.4g} to {:.4g}", (*low)(i, 0), (*high)(i, 0)), angle(i, 0));
+    tell("{:4d}  {:11.4g}  {:11.4g}  {:<23}  {:>6}", i + 1, values(i, 0), (*estimate)(i, 0),
+         fmt::format("{:.4g} to {:.4g}", (*low)(i, 0), (*high)(i, 0)),
+         is_noise(model, i) ? "-" : fmt::format("{:.0f}d", angle(i, 0)));
     if (share != nullptr) tell("  {:5.1f}%", 100 * (*share)(i, 0));
     tell("  {}\n", standing_text(model, i));
   }
   if (values.size() > shown) tell("  ... and {} more\n", values.size() - shown);
-  tell("  off by: degrees between a direction and the true one, as expected; 90 says nothing.\n");
+  tell("  off by: degrees between a direction and the true one, as expected; of noise there is none.\n");
 }
 
 bool is_judged(const Model& model, const ModelKind& kind) {
@@ -160,8 +171,10 @@ void show_figures(const Model& model, const ModelKind& kind) {
   if (const auto found = manifest.find("verdicts"); found != manifest.end()) show_sentence(*found);
   if (values != nullptr && is_judged(model, kind))
     show_judged(model, kind);
-  else if (values != nullptr)
+  else if (values != nullptr) {
     show_values(*values, kind);
+    tell("  {}\n", kNoVerdict);
+  }
   for (const Estimates& estimates : kind.estimates) {
     const json& found = manifest[std::string(estimates.key)];
     const bool named = found.is_array() && !kind.subject.empty();

@@ -65,10 +65,8 @@ Command sir_command(CLI::App& program) {
   app->add_option("--response-range", flags->response_range,
                   "Public range LO:HI of the response; default: the schema's");
   app->footer(
-      "\nExample:\n  eigenveil sir rows.csv --header yes --response y --response-range 0:100 --slices 10 --range -5:5 "
-      "--components "
-      "2 "
-      "--epsilon 1 --delta 1e-6");
+      "\nExample:\n  eigenveil sir examples/patients.csv --schema examples/patients.toml --response systolic \\\n"
+      "      --slices 5 --components 1 --epsilon 1 --delta 1e-6");
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -70,7 +70,7 @@ Command transform_command(CLI::App& program) {
                     ": the predicted number, as without it");
   app->add_flag("--json", flags->json, "Print one JSON object on stdout and nothing else there");
   app->add_flag("--quiet", flags->quiet, "No progress on stderr");
-  app->footer("\nExample:\n  eigenveil transform model.npz patients.csv --out scores.csv");
+  app->footer("\nExample:\n  eigenveil transform model.npz examples/patients.csv --out scores.csv");
   return {app, [flags] { return run(*flags); }};
 }
 

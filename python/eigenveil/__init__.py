@@ -11,8 +11,8 @@ discriminants, sliced inverse regression and joint embeddings, with exact noise 
 import os as _os
 
 from . import _core
-from ._errors import (BadInput, BudgetRefused, EigenveilError, InternalError, NotPrivateWarning, ReleaseWarning,
-                      UsageError)
+from ._errors import (BadInput, BudgetRefused, ConcernWarning, EigenveilError, InternalError, NotPrivateWarning,
+                      ReleaseWarning, UsageError)
 from ._forecast import Forecast, account, calibrate, forecast
 from ._ledger import Ledger, Schema
 from ._model import Model
@@ -21,8 +21,8 @@ from ._spectral import PCA, Covariance, SparsePCA
 from ._views import CCA, GEP, ContrastiveHeads
 
 __version__: str = _core.version
-__all__ = ["BadInput", "BudgetRefused", "CCA", "ContrastiveHeads", "Covariance", "EigenveilError", "Forecast", "GEP",
-           "InternalError", "LDA", "Ledger", "LinearRegression", "Model", "NotPrivateWarning", "PCA", "ReleaseWarning",
-           "Ridge", "SIR", "Schema", "SparsePCA", "UsageError", "account", "calibrate", "forecast"]
+__all__ = ["BadInput", "BudgetRefused", "CCA", "ConcernWarning", "ContrastiveHeads", "Covariance", "EigenveilError", "Forecast",
+           "GEP", "InternalError", "LDA", "Ledger", "LinearRegression", "Model", "NotPrivateWarning", "PCA",
+           "ReleaseWarning", "Ridge", "SIR", "Schema", "SparsePCA", "UsageError", "account", "calibrate", "forecast"]
 
 _os.register_at_fork(after_in_child=_core.after_fork)

@@ -13,7 +13,7 @@ from typing import Any, Callable, ClassVar, Mapping, Self, Sequence
 import numpy as np
 
 from . import _core
-from ._errors import BadInput, EigenveilError, NotPrivateWarning, ReleaseWarning, UsageError
+from ._errors import BadInput, ConcernWarning, EigenveilError, NotPrivateWarning, ReleaseWarning, UsageError
 from ._forecast import Forecast, forecast
 from ._ledger import Ledger, Schema
 from ._model import Model
@@ -22,7 +22,9 @@ from ._rows import Table, table
 
 _SPENDING = ("epsilon", "delta", "adjacency", "accounting", "ledger", "dataset", "insecure_seed")
 _OURS = ("progress", "y_range")  # what the library has no option for
+_THEIRS = {"unlisted": "drop_unlisted"}  # the program's: ours
 STANDARD = "standard"
+AUTO = "auto"
 _COLUMNS = "say how many `columns` the rows will have, or what they are called"
 
 
@@ -57,7 +59,7 @@ class Estimator(Release):
     """Public parameters of a release; nothing is read, checked or spent before `fit`."""
 
     epsilon: float
-    delta: float
+    delta: float | str
     adjacency: str = "replace-one"
     accounting: str = "tight"
     ledger: Any = STANDARD
@@ -122,6 +124,8 @@ class Estimator(Release):
 
     def _spending(self) -> dict[str, Any]:
         spending = {name: getattr(self, name) for name in _SPENDING}
+        if self.delta == AUTO:  # settled once the rows are counted
+            spending.update(delta=0.5, auto_delta=True)
         ledger = self.ledger
         if isinstance(ledger, Ledger):
             spending["ledger"] = ledger.path
@@ -150,7 +154,7 @@ class Estimator(Release):
             elif name in ("schema", "spectrum") and isinstance(value, os.PathLike):
                 value = os.fspath(value)
             if name == "person" and value is not None:
-                value = str(value)
+                value = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
             if name in ("columns", "x_columns", "y_columns", "classes") and value is not None:
                 value = [str(one) for one in ([value] if isinstance(value, str) else value)]
             options[self._words.get(name, name)] = value
@@ -158,16 +162,23 @@ class Estimator(Release):
 
     def _said(self, error: EigenveilError) -> EigenveilError:
         """The same with options called as they are here."""
-        back = {theirs: ours for ours, theirs in self._words.items()}
-        words = re.sub(r"`(\w+)`", lambda found: f"`{back.get(found[1], found[1])}`", str(error))
-        return type(error)(words)
+        return type(error)(self._named(str(error)))
+
+    def _named(self, words: str) -> str:
+        back = {**_THEIRS, **{theirs: ours for ours, theirs in self._words.items()}}
+        words = words.replace("`unlisted` drop ", "`drop_unlisted` ").replace("`unlisted` drop", "`drop_unlisted`")
+        return re.sub(r"`(\w+)`", lambda found: f"`{back.get(found[1], found[1])}`", words)
 
     def _listener(self) -> Any:
         return _bar() if self.progress is True else self.progress or None
 
     def _release(self, tables: Sequence[Table], options: dict[str, Any], stacklevel: int = 3) -> Model:
+        # Before the charge: where warnings are errors, nothing is charged.
+        def warn(words: str) -> None:
+            warnings.warn(self._named(words) + ".", ConcernWarning, stacklevel=stacklevel + 1)
+
         try:
-            core = _core.fit(self._kind, [one.source for one in tables], options, self._spending(), self._listener())
+            core = _core.fit(self._kind, [one.source for one in tables], options, self._spending(), self._listener(), warn)
         except EigenveilError as error:
             raise self._said(error) from None
         model = Model(core)
@@ -207,11 +218,24 @@ class Estimator(Release):
                            "as input")
         return model.transform(found)
 
+    def _schema(self) -> Schema | None:
+        schema = getattr(self, "schema", None)
+        return schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
+
+    def _feature_count(self, columns: int | Sequence[str] | None, without: str | None = None) -> int:
+        """How many numbers a row has: a schema's texts count one by one. But for the column that is explained."""
+        schema = self._schema()
+        if columns is None and schema is not None:
+            return schema.features(without)
+        named = self._public_columns(columns)
+        self._said_columns = columns if columns is not None else named  # so that `cost` need not be told again
+        return sum(name != without for name in named)
+
     def _named_columns(self) -> list[str] | None:
         """What the schema or the ranges call them."""
-        schema = getattr(self, "schema", None)
+        schema = self._schema()
         if schema is not None:
-            return (schema if isinstance(schema, Schema) else Schema.load(schema)).names
+            return schema.names
         return [one[2] for one in _range_list(getattr(self, "ranges", None)) or [] if one[2]] or None
 
     def _public_columns(self, columns: int | Sequence[str] | None) -> list[str]:
@@ -227,6 +251,8 @@ class Estimator(Release):
         One entry per method; several where a forecast would decide between them.
         """
         given = columns if columns is not None else self._named_columns()
+        if given is None:  # as many as were forecast or fitted before
+            given = getattr(self, "_said_columns", None) or getattr(self, "n_features_in_", None)
         if given is not None:
             return self._cost_of_columns(given, rows)
         # Most costs are the same for any number of columns: then it need not be said.
@@ -244,15 +270,26 @@ class Estimator(Release):
         return names
 
     def _cost_of(self, tables: Sequence[Table], options: dict[str, Any], rows: int | None) -> list[dict[str, Any]]:
+        spending = {**self._spending(), "delta": self._delta_for(rows)}
+        spending.pop("auto_delta", None)
         try:
-            return _core.cost(self._kind, [one.source for one in tables], options, self._spending(), rows)
+            return _core.cost(self._kind, [one.source for one in tables], options, spending, rows)
         except EigenveilError as error:
             raise self._said(error) from None
+
+    def _delta_for(self, rows: int | None) -> float | str:
+        """`delta`, or what "auto" is for so many rows: rows^-1.1."""
+        if self.delta != AUTO:
+            return self.delta
+        if rows is None:
+            raise UsageError("`delta` auto follows the number of `rows`: say how many there will be")
+        return max(2, rows) ** -1.1
 
     def _forecast(self, rows: int, guess: dict[str, Any]) -> Forecast:
         known = {"adjacency": self.adjacency, "threads": self.threads}
         try:
-            return forecast(self._task, rows=rows, epsilon=self.epsilon, delta=self.delta, **{**known, **guess})
+            return forecast(self._task, rows=rows, epsilon=self.epsilon, delta=self._delta_for(rows),
+                            **{**known, **guess})
         except EigenveilError as error:
             raise self._said(error) from None
 

@@ -28,3 +28,7 @@ class NotPrivateWarning(UserWarning):
 
 class ReleaseWarning(UserWarning):
     """What a release says about itself, from released numbers and public facts alone."""
+
+
+class ConcernWarning(ReleaseWarning):
+    """Said before anything is charged, from public facts alone: made an error, it keeps the charge from happening."""

@@ -42,9 +42,17 @@ def calibrate(events: str | Sequence[str], *, epsilon: float, delta: float, acco
 class Forecast:
     """How well each method would do. Shows itself as a table, in a notebook with its curves."""
 
-    def __init__(self, found: dict[str, Any], svg: str):
+    def __init__(self, found: dict[str, Any], svg: str, draw: Callable[[], str] | None = None):
         self.data = found
-        self.svg = svg
+        self._svg = svg
+        self._draw = draw
+
+    @property
+    def svg(self) -> str:
+        """The error against rows and epsilon, drawn when somebody looks."""
+        if not self._svg and self._draw is not None:
+            self._svg = self._draw()
+        return self._svg
 
     @property
     def best(self) -> str:
@@ -101,9 +109,9 @@ def forecast(task: str, *, rows: int, epsilon: float, delta: float, curves: bool
              progress: Callable[[str, float], object] | None = None, **guess: Any) -> Forecast:
     """Which method, how good, how long: each is run on made-up rows with the noise that the budget asks for.
 
-    `task`: pca, covariance, cca, fda, sir or clip. `guess`: what is publicly known of the rows: columns (or x_columns
+    `task`: pca, covariance, regress, cca, fda, sir or clip. `guess`: what is publicly known of the rows: columns (or x_columns
     and y_columns), components, sparsity, row_bound, gap or decay or spectrum, signal_share, rank, correlation, classes,
-    separation, slices, explained, batch, steps, target_error, adjacency, threads.
+    separation, slices, explained, spread, ridge, batch, steps, target_error, adjacency, threads.
 
     >>> import eigenveil as ev
     >>> found = ev.forecast("pca", rows=20_000, columns=20, components=2, epsilon=1, delta=1e-6, gap=5)
@@ -112,4 +120,4 @@ def forecast(task: str, *, rows: int, epsilon: float, delta: float, curves: bool
     """
     asked = {"task": task, "rows": rows, "epsilon": epsilon, "delta": delta, "curves": curves, **guess}
     found, svg = _core.forecast(asked, progress)
-    return Forecast(json.loads(found), svg)
+    return Forecast(json.loads(found), svg, lambda: _core.forecast({**asked, "curves": True}, None)[1])

@@ -102,5 +102,15 @@ class Schema:
     def names(self) -> list[str]:
         return [column[0] for column in self._columns]
 
+    def features(self, without: str | None = None) -> int:
+        """How many numbers a row becomes: a column of texts counts once for each of them. But for a column `without`.
+
+        >>> import eigenveil as ev
+        >>> ev.Schema({"age": (0, 120), "sex": ["F", "M", "unknown"]}).features()
+        4
+        """
+        return sum(len(column[1]) if isinstance(column[1], list) else 1
+                   for column in self._columns if column[0] != without)
+
     def __repr__(self) -> str:
         return f"Schema({self.names})"

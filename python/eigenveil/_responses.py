@@ -71,6 +71,7 @@ class LinearRegression(RegressionRelease, _Responding):
     y_range: tuple[float, float] | None = None
 
     _kind: ClassVar[str] = "regress"
+    _task: ClassVar[str] = "regress"
     _response: ClassVar[tuple[str, str]] = ("target", "response")
     _arrays: ClassVar[dict[str, str]] = {"coefficients": "coef"}
 
@@ -91,9 +92,28 @@ class LinearRegression(RegressionRelease, _Responding):
         self.intercept_ = float(model.arrays["intercept"][0])
         self.intervals_ = self.manifest_.get("coefficients", [])
 
+    def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
+        """How far the coefficients will be off on such rows, before anything is spent. `columns`: but for the response.
+
+        Further guesses: `explained` (share of the response, 0.5), `spread` (of a column over half its range, 0.3).
+        """
+        known = {"row_bound": self.row_bound, "ridge": self._options()["ridge"],
+                 "columns": self._feature_count(columns, self.target)}
+        return self._forecast(rows, {**known, **guess})
+
     def predict(self, X: Any) -> np.ndarray:
         """Predictions for single rows: they are not private."""
         return self._scores(X)[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        # Noise, and ranges that the checks do not know: no R^2 is promised.
+        tags.regressor_tags = RegressorTags(poor_score=True)
+        tags.target_tags.required = self._beside()
+        return tags
 
     def score(self, X: Any, y: Any) -> float:
         """The share of the variance of `y` that is explained. Not private."""
@@ -152,6 +172,15 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
         found = model._core.predict_classes(model._table(X))
         return self.classes_[[places[name] for name in found]]
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(poor_score=True)
+        tags.target_tags.required = self._beside()
+        return tags
+
     def score(self, X: Any, y: Any) -> float:
         """The share of rows whose class is found. Not private."""
         return float((self.predict(X) == np.asarray(y)).mean())
@@ -159,7 +188,7 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well it would do on such rows, before anything is spent."""
         known = {"components": self.n_components, "row_bound": self.row_bound, "sparsity": self.sparsity,
-                 "columns": len(self._public_columns(columns)), "classes": len(self.classes or [0, 1])}
+                 "columns": self._feature_count(columns, self.label), "classes": len(self.classes or [0, 1])}
         return self._forecast(rows, {**known, **guess})
 
 
@@ -193,8 +222,13 @@ class SIR(SlicesRelease, Transformer, _Responding, Generalized):
             options["cuts"] = [float(cut) for cut in self.cuts]
         return options
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._beside()
+        return tags
+
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well it would do on such rows, before anything is spent."""
         known = {"components": self.n_components, "row_bound": self.row_bound, "sparsity": self.sparsity,
-                 "columns": len(self._public_columns(columns)), "slices": self.slices}
+                 "columns": self._feature_count(columns, self.response), "slices": self.slices}
         return self._forecast(rows, {**known, **guess})

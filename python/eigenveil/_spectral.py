@@ -49,7 +49,7 @@ class _Spectral(SpectralRelease, Transformer, RowEstimator):
         """How well each method would do on such rows, before anything is spent. Further guesses: `ev.forecast`."""
         known = {"components": getattr(self, "n_components", None), "row_bound": self.row_bound, "rank": self.rank,
                  "sparsity": getattr(self, "sparsity", None), "spectrum": self.spectrum,
-                 "signal_share": self.signal_share, "columns": len(self._public_columns(columns))}
+                 "signal_share": self.signal_share, "columns": self._feature_count(columns)}
         return self._forecast(rows, {**known, **guess})
 
 

@@ -2,6 +2,7 @@
 """Estimators of two tables: two views of the same rows, or two matrices."""
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, Sequence
 
@@ -22,8 +23,21 @@ def _pair(X: Any, Y: Any, what: str) -> tuple[Any, Any]:
     raise UsageError(f"`fit` of {what} takes two tables: fit((X, Y)) or fit(X, Y)")
 
 
+class _TwoViews:
+    """Two tables in, two sets of scores out: no step of a Pipeline."""
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TransformerTags
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.transformer_tags = TransformerTags(preserves_dtype=["float64"])
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class CCA(CorrelationsRelease, Generalized):
+class CCA(CorrelationsRelease, _TwoViews, Generalized):
     """Private canonical correlations of two tables, or of two groups of columns of one.
 
     >>> import numpy as np, eigenveil as ev
@@ -94,6 +108,7 @@ class GEP(MatricesRelease, Estimator):
     sensitivity_a: float
     sensitivity_b: float
     rows: int
+    person: str | None = None  # the sensitivities and `rows` are then those of people
     noise: str | None = None
     sparsity: int | None = None
     init: str = "auto"
@@ -116,7 +131,7 @@ class GEP(MatricesRelease, Estimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ContrastiveHeads(HeadsRelease, Estimator):
+class ContrastiveHeads(HeadsRelease, _TwoViews, Estimator):
     """Private linear heads of a joint embedding of two views: row i of X and row i of Y belong together.
 
     >>> import numpy as np, eigenveil as ev
@@ -136,6 +151,10 @@ class ContrastiveHeads(HeadsRelease, Estimator):
     optimizer: str | None = None
     lr: float | None = None
     start: str | None = None
+    person: str | os.PathLike[str] | None = None  # a text file that says on each line whose pair it is
+    person_weight: str = "equal"
+    max_rows_per_person: int | None = None
+    missing_person: str = "error"
 
     _kind: ClassVar[str] = "clip"
     _task: ClassVar[str] = "clip"

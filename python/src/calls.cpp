@@ -76,9 +76,9 @@ Result<AnyModel> release_of(Call& call, Observer& hearing) {
 }
 
 AnyModel fit(const std::string& kind, const std::vector<Source*>& sources, nb::dict options, nb::dict spending,
-             nb::object callback) {
+             nb::object callback, nb::object warn) {
   Call call(kind, sources, std::move(options), std::move(spending));
-  Hearing hearing(std::move(callback));
+  Hearing hearing(std::move(callback), std::move(warn));
   auto released = release_of(call, hearing);
   if (!released) hearing.raise(released.error());
   return *std::move(released);
@@ -134,7 +134,7 @@ nb::list cost(const std::string& kind, const std::vector<Source*>& sources, nb::
 
 void bind_calls(nb::module_& m) {
   m.def("fit", &fit, nb::arg("kind"), nb::arg("sources"), nb::arg("options"), nb::arg("spending"),
-        nb::arg("callback").none());
+        nb::arg("callback").none(), nb::arg("warn").none());
   m.def("cost", &cost, nb::arg("kind"), nb::arg("sources"), nb::arg("options"), nb::arg("spending"),
         nb::arg("expected").none());
 }

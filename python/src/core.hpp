@@ -55,15 +55,20 @@ struct Source {
 /// Tells a callable how far a call is, and stops the call at a signal (Ctrl-C) or when the callable raises.
 class Hearing final : public Observer {
  public:
-  explicit Hearing(nb::object callback) : callback_(std::move(callback)) {}
+  explicit Hearing(nb::object callback, nb::object warn = nb::none())
+      : callback_(std::move(callback)), warn_(std::move(warn)) {}
   void step(std::string_view name) override;
   void progress(double share) override;
+  void concern(std::string_view words) override;
   /// Raises what stopped the call, with `error`, which says what was charged; else the error itself.
   [[noreturn]] void raise(const Error& error);
 
  private:
   void tell(std::string_view name, double share);
+  template <class Call>
+  void with_lock(const Call& call);
   nb::object callback_;
+  nb::object warn_;  ///< told of concerns; what it raises stops the call before the charge
   std::string step_;
   std::optional<nb::python_error> stopped_;
   std::chrono::steady_clock::time_point told_ = {};

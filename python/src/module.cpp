@@ -31,10 +31,23 @@ void Hearing::progress(double share) {
 // Signals are handled by Python's main thread alone; in others this only looks.
 void Hearing::tell(std::string_view name, double share) {
   told_ = std::chrono::steady_clock::now();
-  const nb::gil_scoped_acquire acquired;
-  try {
+  with_lock([&] {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!callback_.is_none()) callback_(nb::str(name.data(), name.size()), share);
+  });
+}
+
+void Hearing::concern(std::string_view words) {
+  with_lock([&] {
+    if (!warn_.is_none()) warn_(nb::str(words.data(), words.size()));
+  });
+}
+
+template <class Call>
+void Hearing::with_lock(const Call& call) {
+  const nb::gil_scoped_acquire acquired;
+  try {
+    call();
     return;
   } catch (nb::python_error& error) {
     stopped_.emplace(std::move(error));

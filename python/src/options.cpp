@@ -208,6 +208,7 @@ Gep::Options gep_options(Given& given) {
                        .sensitivity_a = given.required<double>("sensitivity_a"),
                        .sensitivity_b = given.required<double>("sensitivity_b"),
                        .rows = given.required<Eigen::Index>("rows")};
+  given.take("person", options.person);
   take_gep(given, options);
   take_run(given, options);
   return options;
@@ -229,6 +230,7 @@ Clip::Options clip_options(Given& given) {
   given.choose<Optimizer>("optimizer", options.optimizer, {{"sgd", Optimizer::kSgd}, {"adam", Optimizer::kAdam}});
   given.take("lr", options.lr);
   given.choose("start", options.start, methods);
+  take_person(given, options);
   take_run(given, options);
   return options;
 }
@@ -247,6 +249,7 @@ Spending spending_of(Given& given) {
   Spending spending{.epsilon = given.required<double>("epsilon"),
                     .delta = given.required<double>("delta"),
                     .ledger = std::move(ledger)};
+  given.take("auto_delta", spending.auto_delta);
   given.choose("adjacency", spending.adjacency, kAdjacencies);
   given.choose("accounting", spending.accounting, kAccountings);
   given.take("insecure_seed", spending.insecure_seed);

@@ -28,6 +28,8 @@ std::pair<std::string, std::string> made_forecast(nb::dict what, nb::object call
   given.take("separation", options.separation);
   given.take("slices", options.slices);
   given.take("explained", options.explained);
+  given.take("spread", options.spread);
+  given.take("ridge", options.ridge);
   given.take("batch", options.batch);
   given.take("steps", options.steps);
   given.take("target_error", options.target_error);

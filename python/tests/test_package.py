@@ -211,6 +211,39 @@ class TestLeaks:
             assert np.float64(self.MARKER).tobytes() not in kept and b"0.73905" not in kept
             assert not any(isinstance(value, np.ndarray) and value.size >= len(X) for value in vars(one).values())
 
+    @pytest.mark.usefixtures("quiet")
+    def test_nothing_of_the_rows_is_kept_by_the_others(self, tmp_path):
+        X = self.rows()
+        labels = np.arange(len(X)) % 2
+        for one in (ev.SparsePCA(1, sparsity=2, ranges=(-1, 1), **SEEDED).fit(X),
+                    ev.Covariance(ranges=(-1, 1), **SEEDED).fit(X),
+                    ev.Ridge(alpha=0.1, ranges=(-1, 1), y_range=(-1, 1), **SEEDED).fit(X[:, :2], X[:, 2]),
+                    ev.CCA(1, ranges=(-1, 1), **SEEDED).fit(X[:, :2], X),
+                    ev.LDA(1, classes=[0, 1], ranges=(-1, 1), **SEEDED).fit(X, labels),
+                    ev.SIR(1, response_range=(-1, 1), slices=3, ranges=(-1, 1), **SEEDED).fit(X[:, :2], X[:, 2])):
+            one.report(tmp_path / "report.html")
+            shown = [repr(one), one._repr_html_(), (tmp_path / "report.html").read_text(), repr(one.manifest_)]
+            shown += [repr(value) for value in vars(one).values()]
+            assert not any("0.73905" in text for text in shown), one
+            kept = pickle.dumps(one)
+            assert np.float64(self.MARKER).tobytes() not in kept and b"0.73905" not in kept, one
+            assert not any(isinstance(value, np.ndarray) and value.size >= len(X) for value in vars(one).values()), one
+
+    def test_what_is_hopeless_is_a_warning_before_the_charge(self, tmp_path):
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=5, delta=1e-6)
+        X = np.random.default_rng(2).uniform(-1, 1, size=(60, 40))
+        pca = ev.PCA(1, ranges=(-1, 1), epsilon=0.1, delta=1e-6, ledger=ledger, dataset="d")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ev.ConcernWarning)
+            with pytest.raises(ev.ConcernWarning, match="the noise will hide everything"):
+                pca.fit(X)
+        assert ledger.show("d")["reservations"] == []
+        with pytest.warns(ev.ConcernWarning, match="60 rows of 40 columns and epsilon 0.1") as said:
+            pca.fit(X)
+        assert len(ledger.show("d")["reservations"]) == 1
+        assert [one.filename for one in said if "hide everything" in str(one.message)] == [__file__]
+
     def test_warnings_and_public_errors_say_nothing_of_rows(self):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -378,6 +411,36 @@ class TestForecasts:
         assert "<table>" in found._repr_html_() and "<svg" in found._repr_html_()
         assert 0 < found.error < 1
 
+    def test_curves_are_drawn_when_somebody_looks(self):
+        found = ev.PCA(2, epsilon=1, delta=1e-6, row_bound=1.5).forecast(rows=5_000, columns=6)
+        assert "error_by_rows" not in found.methods[0]
+        assert "<svg" in found._repr_html_() and "<svg" in found.svg
+
+    def test_a_schema_counts_features(self, tmp_path):
+        source = pathlib.Path(os.environ.get("EIGENVEIL_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+        patients = source / "examples" / "patients.toml"
+        budget = {"epsilon": 1, "delta": 1e-6, "schema": patients}
+        assert ev.PCA(2, **budget).forecast(rows=5_000).data["columns"] == 7
+        assert ev.LDA(1, label="sex", **budget).forecast(rows=5_000).data["columns"] == 4
+        assert ev.SIR(1, response="systolic", **budget).forecast(rows=5_000).data["columns"] == 6
+        assert ev.LinearRegression(target="systolic", **budget).forecast(rows=5_000).data["columns"] == 6
+        assert ev.Ridge(target="systolic", alpha=0.5, **budget).forecast(rows=5_000).best == "ridge"
+
+    def test_what_was_forecast_is_remembered_for_its_cost(self):
+        pca = ev.PCA(n_components=10, epsilon=1.0, delta=1e-6, row_bound=1.5)
+        pca.forecast(rows=50_000, columns=768)
+        assert pca.cost(rows=50_000) == pca.cost(rows=50_000, columns=768)
+
+    def test_a_delta_that_follows_the_rows(self, rows):
+        pca = ev.PCA(1, epsilon=1, delta="auto", row_bound=3, ledger=None)
+        assert np.isclose(pca.fit(rows).manifest_["delta"], len(rows) ** -1.1)
+        assert np.isclose(pca.cost(rows=5_000, columns=7)[0]["delta"], 5_000 ** -1.1)
+        assert np.isclose(pca.forecast(rows=5_000, columns=7).data["delta"], 5_000 ** -1.1)
+        with pytest.raises(ev.UsageError, match="`delta` auto"):
+            pca.cost(columns=7)
+        with pytest.raises(ev.UsageError, match="`delta` auto"):
+            ev.PCA(1, epsilon=1, delta="auto", row_bound=3, ledger=None, adjacency="add-remove-one").fit(rows)
+
     def test_every_task(self):
         for one, guess in ((ev.Covariance(epsilon=1, delta=1e-6), {"columns": 6}),
                            (ev.CCA(1, epsilon=1, delta=1e-6), {"x_columns": 3, "y_columns": 3}),
@@ -412,6 +475,20 @@ class TestModels:
         assert found.kind == "regress" and found.arrays["coefficients"].shape == (4,)
         with pytest.raises(ev.EigenveilError):
             ev.PCA(1, row_bound=3, **SEEDED).fit(rows[:, :5]).model_._core.regress("3", None)
+
+    @pytest.mark.usefixtures("quiet")
+    def test_people_of_pairs_and_of_matrices(self, tmp_path):
+        X = np.random.default_rng(0).normal(size=(400, 4))
+        (tmp_path / "who.txt").write_text("".join(f"p{i // 2}\n" for i in range(400)))
+        heads = ev.ContrastiveHeads(2, person=tmp_path / "who.txt", **SEEDED).fit((X, X[:, :3]))
+        assert heads.manifest_["people"] == 200 and heads.manifest_["person"]["column"] == "who"
+        gep = ev.GEP(1, sensitivity_a=1e-3, sensitivity_b=1e-4, rows=100, person="who", **SEEDED).fit(np.diag([3.0, 2, 1]), np.eye(3))
+        assert gep.manifest_["people"] == 100
+
+    def test_words_of_the_program_are_those_of_the_package(self):
+        X = np.random.default_rng(0).normal(size=(50, 2))
+        with pytest.raises(ev.BadInput, match="let `drop_unlisted` count such rows as zero"):
+            ev.LDA(1, classes=[0, 1], row_bound=3, **SEEDED).fit(X, np.arange(50) % 3)
 
     @pytest.mark.usefixtures("quiet")
     def test_heads_retrieve_their_partners(self):

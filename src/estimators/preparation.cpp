@@ -208,8 +208,17 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   return result;
 }
 
-std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& budget,
-                                          const PreparationOptions& given) {
+namespace {
+
+double two_digits(double rows) {
+  const double unit = std::pow(10.0, std::max(0.0, std::floor(std::log10(rows)) - 1));
+  return std::ceil(rows / unit) * unit;
+}
+
+}  // namespace
+
+std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& budget, const PreparationOptions& given,
+                                          const LessHidden& less) {
   if (!shape.rows || shape.columns < 2) return std::nullopt;
   const PreparationOptions options = with_shares(given, shape, budget);
   // A search finds how long rows are: whatever that is, they are measured by it.
@@ -231,14 +240,16 @@ std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& 
                        : refined                     ? options.shares.refined
                                                      : options.shares.rough;
   const double tau = options.mean == MeanBy::kNone ? 0 : 2 * (refined ? R : L) / (n * mu * std::sqrt(share));
-  const double hidden = std::max(sigma * std::sqrt(d), tau * tau * d);
+  const double met = less.sparsity ? std::min(d, static_cast<double>(*less.sparsity) * std::max(1.0, std::log(d))) : d;
+  const double ease = less.filtered ? R / std::sqrt(lambda) : 1;
+  const double hidden = std::max(sigma * std::sqrt(met) / ease, tau * tau * met);
   if (lambda > hidden) return std::nullopt;
   return fmt::format(
       "with {} rows of {} columns and epsilon {:g} the noise will hide everything: it reaches {:.2g} times what the "
-      "first direction of typical rows would show. About {:.2g} rows would be needed, or fewer columns, or a shorter "
-      "row "
-      "bound",
-      *shape.rows, shape.columns, budget.epsilon.value(), hidden / lambda, 2 * n * std::max(1.0, hidden / lambda));
+      "first direction of typical rows would show. About {:.0f} rows would be needed, or fewer columns, or a shorter "
+      "row bound",
+      *shape.rows, shape.columns, budget.epsilon.value(), hidden / lambda,
+      two_digits(2 * n * std::max(1.0, hidden / lambda)));
 }
 
 double noise_edge(double sigma, double tau, double d) {
@@ -246,6 +257,35 @@ double noise_edge(double sigma, double tau, double d) {
   const double theta = tau * tau * std::pow(std::sqrt(d) + 1.2, 2);
   if (!(theta > sigma * std::sqrt(d))) return wigner;
   return std::max(wigner, theta + sigma * sigma * d / theta + 2.3 * sigma);
+}
+
+std::optional<std::string> classes_drowned_before(const RowsShape& shape, const Budget& budget,
+                                                  const PreparationOptions& given, const ClassAnswers& answers) {
+  if (!shape.rows || answers.groups < 2) return std::nullopt;
+  double spent = 0;
+  for (const PrivacyEvent& event : plan_preparation(budget.adjacency, with_shares(given, shape, budget), 1))
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) spent += gaussian->mu * gaussian->mu;
+  const double mu = gaussian_mu(budget.epsilon, budget.delta) / std::sqrt(1 + spent);
+  const auto n = static_cast<double>(std::max<std::size_t>(1, *shape.rows));
+  const auto d = static_cast<double>(shape.columns), C = static_cast<double>(answers.counted),
+             K = static_cast<double>(answers.groups);
+  // One row may leave a class for another: sqrt 2 of counts; 2 R of sums, in units of R.
+  const double counted =
+      answers.counts_share > 0 ? answers.deviations * std::sqrt(2.0) / (mu * std::sqrt(answers.counts_share)) : 0;
+  const double of_counts = counted * C / n;
+  const double of_sums =
+      2 / (mu * std::sqrt(answers.sums_share)) * (std::sqrt(d) + std::sqrt(K)) * std::sqrt(K) / n * kBoundOverTypical;
+  const double ratio = std::max(of_counts, of_sums);
+  if (!(ratio > 1)) return std::nullopt;
+  const std::string why = of_counts >= of_sums
+                              ? fmt::format("one of {} {} must have {:.0f} rows to be told from noise", answers.counted,
+                                            answers.word, two_digits(counted))
+                              : fmt::format("it moves the means of {} {} {:.2g} times as far as typical rows are long",
+                                            answers.groups, answers.word, of_sums);
+  return fmt::format(
+      "with {} rows of {} columns and epsilon {:g} the noise will hide everything: {}. About {:.0f} rows would be "
+      "needed, or fewer {}",
+      *shape.rows, shape.columns, budget.epsilon.value(), why, two_digits(2 * n * ratio), answers.word);
 }
 
 }  // namespace eigenveil

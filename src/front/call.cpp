@@ -33,7 +33,8 @@ Result<PrivacyOptions> privacy_of(const Spending& spending) {
                         .accounting = spending.accounting,
                         .use_ledger = ledger.used,
                         .ledger = ledger.path,
-                        .dataset = ledger.dataset};
+                        .dataset = ledger.dataset,
+                        .auto_delta = spending.auto_delta};
 }
 
 void Watch::step(std::string_view name) {
@@ -45,6 +46,10 @@ void Watch::step(std::string_view name) {
 
 void Watch::progress(double share) {
   if (observer_ != nullptr) observer_->progress(share);
+}
+
+void Watch::concern(std::string_view words) {
+  if (observer_ != nullptr) observer_->concern(words);
 }
 
 Error Watch::stopped() const {

@@ -98,6 +98,7 @@ class Watch final : public Observer {
   explicit Watch(Observer* observer) : observer_(observer) {}
   void step(std::string_view name) override;
   void progress(double share) override;
+  void concern(std::string_view words) override;
   Error stopped() const;
 
  private:

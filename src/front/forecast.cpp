@@ -8,10 +8,14 @@
 #include "call.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/job/covariance.hpp"
+#include "eigenveil/job/described.hpp"
 #include "eigenveil/job/pca.hpp"
 #include "eigenveil/release/line_chart.hpp"
 
 namespace eigenveil {
+
+DescribedFit regress_fit();  // regress.cpp
+
 namespace {
 
 constexpr Eigen::Index kMostCovarianceColumns = 4096;
@@ -103,9 +107,22 @@ Result<ForecastRequest> covariance_request(const ForecastOptions& options, const
   return covariance_forecast(model, rank, budget);
 }
 
+Result<ForecastRequest> regress_request(const ForecastOptions& options, const Budget& budget) {
+  const auto rows = EIGENVEIL_TRY(front::count(options.rows.value(), "rows"));
+  const auto columns = EIGENVEIL_TRY(front::count(options.columns, "columns"));
+  const auto text = [](const std::optional<double>& number, const char* otherwise) {
+    return number ? fmt::format("{}", *number) : std::string(otherwise);
+  };
+  return regress_fit().forecast(rows, columns, budget,
+                                Stated({{"explained", fmt::format("{}", options.explained)},
+                                        {"spread", fmt::format("{}", options.spread)},
+                                        {"row_bound", text(options.row_bound, "")},
+                                        {"ridge", text(options.ridge, "auto")}}));
+}
+
 using MakeRequest = Result<ForecastRequest> (*)(const ForecastOptions&, const Budget&);
 constexpr std::pair<std::string_view, MakeRequest> kRequests[] = {
-    {"pca", pca_request}, {"covariance", covariance_request}, {"clip", clip_request}};
+    {"pca", pca_request}, {"covariance", covariance_request}, {"regress", regress_request}, {"clip", clip_request}};
 
 Result<ForecastRequest> request_of(const ForecastOptions& options, const Budget& budget) {
   const std::string& task = options.task.value();
@@ -120,7 +137,7 @@ Result<ForecastRequest> request_of(const ForecastOptions& options, const Budget&
       return gep_forecast(model, budget, run);
     }
   return usage_error(
-      fmt::format("there is no forecast of '{}'; known are pca, covariance, cca, fda, sir and clip", task));
+      fmt::format("there is no forecast of '{}'; known are pca, covariance, regress, cca, fda, sir and clip", task));
 }
 
 }  // namespace

@@ -297,7 +297,8 @@ DescribedFit regress_fit() {
                    "auto"}},
       .examples =
           "Examples:\n"
-          "  eigenveil regress patients.csv `schema` patients.toml `target` systolic `epsilon` 1 `delta` 1e-6\n"
+          "  eigenveil regress examples/patients.csv `schema` examples/patients.toml `target` systolic \\\n"
+          "      `epsilon` 1 `delta` 1e-6\n"
           "  eigenveil regress `from` covariance.npz `target` weight\n"
           "Intervals count privacy noise and sampling error: docs/methods/regress.md.",
       .study = study_of,

@@ -109,6 +109,9 @@ class ClipEstimator final : public Estimator {
   Result<PrivacyPlan> plan(const RowsShape& /*shape*/, const Budget& budget) const override {
     return plan_clip(budget.adjacency, settled(budget));
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    return eigenveil::hopeless(shape, budget, options_);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return columns * columns * sizeof(double) * (threads + 12);
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/forecast/forecaster.hpp"
 
 namespace eigenveil {
@@ -71,30 +72,32 @@ class Trials {
     return &known->second;
   }
 
-  /// The least x of the reach where `error` is at most the target, between points of the curve as a power of x.
+  /// The least x of the reach where `error` is at most the target, between points of the curve as a power of x. The
+  /// points are the same wherever the search starts, so that what is needed does not depend on what is there.
   Result<std::optional<double>> smallest(double target, const std::function<double(const Forecast&)>& error) {
     const auto log_error = [&](double x) -> Result<double> {
       return std::log(std::max(error(*EIGENVEIL_TRY(at(x))), 1e-12));
     };
-    const double wanted = std::log(target);
-    double low = start_, high = start_;
-    double above = EIGENVEIL_TRY(log_error(start_)), below = above;
-    if (above > wanted) {
-      high = start_ * reach_.most;
-      below = EIGENVEIL_TRY(log_error(high));
-      if (below > wanted) return std::optional<double>();
-    } else {
-      low = start_ * reach_.least;
-      above = EIGENVEIL_TRY(log_error(low));
-      if (above <= wanted) return std::optional(low);
-    }
-    for (int step = 0; step < 7 && std::log2(high / low) > 0.35; ++step) {
-      const double middle = low * std::pow(high / low, std::clamp((above - wanted) / (above - below), 0.2, 0.8));
-      const double there = EIGENVEIL_TRY(log_error(middle));
+    const double wanted = std::log(target), least = start_ * reach_.least, most = start_ * reach_.most;
+    constexpr double kPerDoubling = 3;
+    const auto point = [&](int j) { return std::clamp(std::exp2(j / kPerDoubling), least, most); };
+    const auto place = [&](double x) { return std::log2(x) * kPerDoubling; };
+    int low = static_cast<int>(std::floor(place(start_))), high = low + 1;
+    if (EIGENVEIL_TRY(log_error(start_)) > wanted)
+      high = static_cast<int>(std::ceil(place(most)));
+    else
+      low = static_cast<int>(std::floor(place(least)));
+    double above = EIGENVEIL_TRY(log_error(point(low))), below = EIGENVEIL_TRY(log_error(point(high)));
+    if (below > wanted) return std::optional<double>();
+    if (above <= wanted) return std::optional(point(low));
+    while (high - low > 1) {
+      const int middle = low + (high - low) / 2;
+      const double there = EIGENVEIL_TRY(log_error(point(middle)));
       (there <= wanted ? high : low) = middle;
       (there <= wanted ? below : above) = there;
     }
-    return std::optional(low * std::pow(high / low, (above - wanted) / std::max(above - below, 1e-12)));
+    const double ratio = point(high) / point(low);
+    return std::optional(point(low) * std::pow(ratio, (above - wanted) / std::max(above - below, 1e-12)));
   }
 
  private:
@@ -124,8 +127,14 @@ Status check(const ForecastRequest& request, const Arena& arena) {
   return {};
 }
 
-Result<std::vector<Finalist>> finalists_of(const ForecastRequest& request, Arena& arena) {
-  std::vector<Finalist> finalists;
+struct Field {
+  std::vector<Finalist> finalists;  // one of each method: they are shown
+  std::vector<Finalist> others;
+};
+
+Result<Field> field_of(const ForecastRequest& request, Arena& arena) {
+  Field field;
+  auto& [finalists, others] = field;
   for (const Contender& one : request.contenders) {
     const Budget budget = arena.budget_for(one, arena.epsilon());
     const RowsShape shape{request.model->columns(), arena.rows(), {1, 20}, budget.adjacency};
@@ -134,12 +143,14 @@ Result<std::vector<Finalist>> finalists_of(const ForecastRequest& request, Arena
     next.line.forecast = EIGENVEIL_TRY(arena.run(one));
     const auto rival = std::find_if(finalists.begin(), finalists.end(),
                                     [&](const Finalist& other) { return other.method == next.method; });
-    if (rival == finalists.end())
+    if (rival == finalists.end()) {
       finalists.push_back(std::move(next));
-    else if (next.line.forecast.worth() < rival->line.forecast.worth())
-      *rival = std::move(next);
+      continue;
+    }
+    if (next.line.forecast.worth() < rival->line.forecast.worth()) std::swap(*rival, next);
+    others.push_back(std::move(next));
   }
-  for (Finalist& one : finalists) {
+  const auto add_trials = [&arena](Finalist& one) {
     const Contender* contender = one.contender;
     one.by_rows.emplace(static_cast<double>(arena.rows()), Reach{.most = kMostRows}, one.line.forecast,
                         [&arena, contender](double x) { return arena.run(*contender, x, arena.epsilon()); });
@@ -148,8 +159,10 @@ Result<std::vector<Finalist>> finalists_of(const ForecastRequest& request, Arena
                              return arena.run(*contender, static_cast<double>(arena.rows()),
                                               EIGENVEIL_TRY(Epsilon::of(x)));
                            });
-  }
-  return finalists;
+  };
+  for (Finalist& one : finalists) add_trials(one);
+  for (Finalist& one : others) add_trials(one);
+  return field;
 }
 
 /// What brings an error down to a target.
@@ -228,15 +241,38 @@ std::string grouped(std::size_t number) {
 }
 
 /// "epsilon 2.4 or 61,000 rows"
-std::string in_words(const Needs& needs) {
-  if (!needs.rows && !needs.epsilon) return "more than 4,096 times the rows or 64 times the epsilon";
+std::string in_words(const Needs& needs, const char* unit) {
+  if (!needs.rows && !needs.epsilon) return fmt::format("more than 4,096 times the {} or 64 times the epsilon", unit);
   std::string words = needs.epsilon ? fmt::format("epsilon {:.2g}", *needs.epsilon) : "";
-  if (needs.rows) words += fmt::format("{}{} rows", words.empty() ? "" : " or ", grouped(*needs.rows));
+  if (needs.rows) words += fmt::format("{}{} {}", words.empty() ? "" : " or ", grouped(*needs.rows), unit);
   return words;
 }
 
+/// The least that any method needs: which of them is best depends on how many rows there are. `beyond`: what is there
+/// is not enough for the best one, so nothing that is there already is called a need.
+Result<Needs> least_needs(Field& field, double target, const Arena& arena, bool beyond,
+                          const std::function<double(const Forecast&)>& error) {
+  Needs least;
+  const auto lower = [](auto& found, const auto& next) {
+    if (next && (!found || *next < *found)) found = next;
+  };
+  for (auto* some : {&field.finalists, &field.others})
+    for (Finalist& one : *some) {
+      Needs needs = EIGENVEIL_TRY(needs_of(one, target, error));
+      if (beyond && needs.rows && *needs.rows <= arena.rows()) needs.rows.reset();
+      if (beyond && needs.epsilon && *needs.epsilon <= arena.epsilon().value()) needs.epsilon.reset();
+      lower(least.rows, needs.rows);
+      lower(least.epsilon, needs.epsilon);
+    }
+  return least;
+}
+
 // A component counts as found if the released ones capture all of it but the target.
-Result<Outcome> outcome_in_components(Finalist& best, double target) {
+Result<Outcome> outcome_in_components(Field& field, std::size_t winner, const Arena& arena,
+                                      const ForecastRequest& request) {
+  const Finalist& best = field.finalists[winner];
+  const double target = request.target_error;
+  const char* unit = unit_of(request);
   const Vector& missed = best.line.forecast.missed;
   const Eigen::Index K = missed.size();
   Eigen::Index found = 0;
@@ -244,21 +280,21 @@ Result<Outcome> outcome_in_components(Finalist& best, double target) {
   const auto worst_of = [](Eigen::Index first) {
     return [first](const Forecast& one) { return one.missed.head(first).maxCoeff(); };
   };
-  const Needs all = EIGENVEIL_TRY(needs_of(best, target, worst_of(K)));
+  const Needs all = EIGENVEIL_TRY(least_needs(field, target, arena, found < K, worst_of(K)));
   Outcome outcome{
       .components = static_cast<std::size_t>(found), .rows_needed = all.rows, .epsilon_needed = all.epsilon};
   if (found == K) {
     outcome.sentence = K == 1 ? "You will get the component" : fmt::format("You will get all {} components", K);
-    outcome.sentence += fmt::format("; {} would do.", in_words(all));
+    outcome.sentence += fmt::format("; {} would do.", in_words(all, unit));
   } else if (found > 0) {
     outcome.sentence =
-        fmt::format("You will get {} component{}; {} need {}.", found, found == 1 ? "" : "s", K, in_words(all));
+        fmt::format("You will get {} component{}; {} need {}.", found, found == 1 ? "" : "s", K, in_words(all, unit));
   } else if (K == 1) {
-    outcome.sentence = fmt::format("You will not get the component; it needs {}.", in_words(all));
+    outcome.sentence = fmt::format("You will not get the component; it needs {}.", in_words(all, unit));
   } else {
-    const Needs first = EIGENVEIL_TRY(needs_of(best, target, worst_of(1)));
-    outcome.sentence = fmt::format("You will get no component; the first needs {}, all {} need {}.", in_words(first), K,
-                                   in_words(all));
+    const Needs first = EIGENVEIL_TRY(least_needs(field, target, arena, true, worst_of(1)));
+    outcome.sentence = fmt::format("You will get no component; the first needs {}, all {} need {}.",
+                                   in_words(first, unit), K, in_words(all, unit));
   }
   return outcome;
 }
@@ -270,12 +306,12 @@ std::string size_in_words(double error, const ErrorUnit& unit) {
   return fmt::format("{:.2g}% of what is there", 100 * error);
 }
 
-Outcome outcome_in_error(const ForecastLine& best, const ErrorUnit& unit, const std::string& subject, double target) {
+Outcome outcome_in_error(const ForecastLine& best, const ErrorUnit& unit, const ForecastRequest& request) {
   const Needs needs{best.rows_needed, best.epsilon_needed};
   Outcome outcome{.rows_needed = needs.rows, .epsilon_needed = needs.epsilon};
-  outcome.sentence =
-      fmt::format("{} will be off by about {}; for {} you need {}.", subject, size_in_words(best.forecast.error, unit),
-                  size_in_words(target, unit), in_words(needs));
+  outcome.sentence = fmt::format("{} will be off by about {}; for {} you need {}.", request.subject,
+                                 size_in_words(best.forecast.error, unit), size_in_words(request.target_error, unit),
+                                 in_words(needs, unit_of(request)));
   return outcome;
 }
 
@@ -288,8 +324,8 @@ std::vector<std::string> warnings_of(const ForecastRequest& request, const Forec
   for (std::string& note : arena.notes()) warnings.push_back(std::move(note));
   if (request.budget.delta.value() > 1 / static_cast<double>(request.model->rows()))
     warnings.push_back(
-        fmt::format("delta {:g} is above 1 / rows: a release that publishes one row in full would satisfy it.",
-                    request.budget.delta.value()));
+        fmt::format("delta {} is above 1 / {}: a release that publishes one {} in full would satisfy it.",
+                    plain(request.budget.delta.value()), unit_of(request), request.people ? "person" : "row"));
   warnings.insert(warnings.end(), request.notes.begin(), request.notes.end());
   return warnings;
 }
@@ -330,7 +366,8 @@ Result<ForecastReport> make_forecast(const ForecastRequest& request, Observer& o
   Arena arena(request);
   EIGENVEIL_TRY(check(request, arena));
   observer.step("simulating the methods on the public model");
-  auto finalists = EIGENVEIL_TRY(finalists_of(request, arena));
+  auto field = EIGENVEIL_TRY(field_of(request, arena));
+  std::vector<Finalist>& finalists = field.finalists;
   observer.step("looking for the rows and the epsilon that are needed");
   double done = 0;
   for (Finalist& one : finalists) {
@@ -346,10 +383,10 @@ Result<ForecastReport> make_forecast(const ForecastRequest& request, Observer& o
   for (const Finalist& one : finalists) forecasts.push_back(one.line.forecast);
   const Measure& measure = measure_of(request.task);
   ForecastReport report{{}, best_of(forecasts), {}, measure.unit};
-  Finalist& best = finalists[report.best];
+  const Finalist& best = finalists[report.best];
   report.outcome = best.line.forecast.missed.size() > 0
-                       ? EIGENVEIL_TRY(outcome_in_components(best, request.target_error))
-                       : outcome_in_error(best.line, measure.unit, request.subject, request.target_error);
+                       ? EIGENVEIL_TRY(outcome_in_components(field, report.best, arena, request))
+                       : outcome_in_error(best.line, measure.unit, request);
   for (Finalist& one : finalists) {
     one.line.forecast.seconds *= request.rows_each;
     report.lines.push_back(std::move(one.line));
@@ -369,7 +406,8 @@ nlohmann::json to_json(const ForecastRequest& request, const ForecastReport& rep
                            {"outcome", outcome_json(report.outcome)},
                            {"warnings", report.warnings},
                            {"methods", nlohmann::json::array()}};
-  if (request.rows_each > 1) object.update({{"people", request.model->rows()}, {"rows_per_person", request.rows_each}});
+  if (request.people) object["people"] = request.model->rows();
+  if (request.rows_each > 1) object["rows_per_person"] = request.rows_each;
   if (!request.facts.is_null()) object.update(request.facts);
   for (const ForecastLine& line : report.lines) object["methods"].push_back(line_json(line, request.curves));
   return object;
@@ -377,8 +415,10 @@ nlohmann::json to_json(const ForecastRequest& request, const ForecastReport& rep
 
 std::vector<LineChart> forecast_charts(const ForecastRequest& request, const ForecastReport& report) {
   const char* error = report.unit.axis;
-  LineChart rows{fmt::format("Error against rows, epsilon = {:g}", request.budget.epsilon.value()), "rows", error, {}};
-  LineChart epsilon{fmt::format("Error against epsilon, {} rows", request.model->rows()), "epsilon", error, {}};
+  const char* unit = unit_of(request);
+  LineChart rows{
+      fmt::format("Error against {}, epsilon = {:g}", unit, request.budget.epsilon.value()), unit, error, {}};
+  LineChart epsilon{fmt::format("Error against epsilon, {} {}", request.model->rows(), unit), "epsilon", error, {}};
   for (const ForecastLine& line : report.lines) {
     rows.lines.push_back({line.forecast.method, line.error_by_rows});
     epsilon.lines.push_back({line.forecast.method, line.error_by_epsilon});

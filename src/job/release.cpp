@@ -198,10 +198,11 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (total_private) count.reset();
   const RowsShape shape{rows.columns(), count, rows.lattice(), job.privacy.adjacency};
   EIGENVEIL_TRY(chosen.check(shape, budget));
-  if (job.confirm) {
-    const auto concerns = concerns_of(chosen, shape, budget, diagnostics, choice.error);
-    if (!concerns.empty()) EIGENVEIL_TRY(job.confirm(concerns));
-  }
+  const auto concerns = concerns_of(chosen, shape, budget, diagnostics, choice.error);
+  if (job.confirm && !concerns.empty()) EIGENVEIL_TRY(job.confirm(concerns));
+  if (!job.confirm)
+    for (const Concern& concern : concerns)
+      if (!concern.of_rows) observer.concern(concern.words);
   PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
   if (job.rows.person) plan.person = opened.person;
   auto charged =

@@ -120,13 +120,13 @@ std::string found_in_words(const Findings& found, const ModelKind& kind, const n
   const Eigen::Index K = found.values.size();
   if (!found.judged) {
     const auto edge = html::number_at(manifest, "noise_edge");
-    if (!edge) return "";
+    if (!edge || !(*edge > 0)) return std::string(kNoVerdict);
     const auto above = (found.values.array() > *edge).count();
-    const std::string all =
-        K == 1 ? fmt::format("The {}", kind.value) : fmt::format("Of {} {}s, {}", K, kind.value, above);
     if (K == 1)
-      return fmt::format("{} lies {} what noise alone would give.", all, above == 1 ? "above" : "no higher than");
-    return fmt::format("{} {} above what noise alone would give.", all, above == 1 ? "lies" : "lie");
+      return fmt::format("The {} lies {} what noise alone would give. {}", kind.value,
+                         above == 1 ? "above" : "no higher than", kNoVerdict);
+    return fmt::format("Of {} {}s, {} {} above what noise alone would give. {}", K, kind.value, above,
+                       above == 1 ? "lies" : "lie", kNoVerdict);
   }
   std::string words;
   for (Eigen::Index first = 0; first < K;) {

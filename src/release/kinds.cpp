@@ -69,7 +69,6 @@ ModelKind of_covariance() {
           .meaning = "The eigenvalue of a component is the variation of the rows along it, after noise.",
           .number = "PC",
           .item = "component",
-          .shares = true,
           .bars = true,
           .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
           .json_keys = {"guarantee_kind", "planner", "calibration", "error_rates", "assumed_sensitivity", "noise_edge",
@@ -109,7 +108,6 @@ ModelKind of_two_matrices(std::vector<ModelArray> arrays, std::vector<ModelArray
           .scores = std::move(scores),
           .values = "eigenvalues",
           .value = "eigenvalue",
-          .shares = true,
           .figures = {{"noise_edge", "Noise alone would give values up to about {:.4g}."},
                       {"ridge", "Ridge on B: {:.4g}."}},
           .json_keys = {"calibration", "ridge", "noise_edge", "verdicts"},
@@ -134,7 +132,6 @@ ModelKind cca_kind() {
   kind.value = "correlation";
   kind.meaning = "The correlation between the two views along a pair of directions, after noise.";
   kind.item = "pair";
-  kind.shares = false;
   kind.json_arrays = {"correlations", "correlations_estimate", "correlations_low", "correlations_high", "angle"};
   return kind;
 }

@@ -170,19 +170,17 @@ std::string band(const Findings& found, Eigen::Index k) {
                         : "";
 }
 
-std::string verdict_row(const Findings& found, const ModelKind& kind, Eigen::Index k, double sum) {
+std::string verdict_row(const Findings& found, const ModelKind& kind, Eigen::Index k) {
   std::string row = fmt::format("<tr><th scope=\"row\">{}{}</th>", kind.number, k + 1);
   if (found.judged) {
     const std::string_view word = name(found.verdict(k));
     row += fmt::format("<td><span class=\"chip {0}\">{0}</span></td>", word);
   }
   row += fmt::format("<td class=\"number\">{}</td>", html::rounded(found.shown()[k])) + band(found, k);
-  if (found.shares.size() > 0)
-    row += fmt::format("<td class=\"number\">{}</td>", html::percent(found.shares[k]));
-  else if (kind.shares)
-    row += fmt::format("<td class=\"number\">{}</td>",
-                       sum > 0 && found.values[k] >= 0 ? html::percent(found.values[k] / sum) : "&ndash;");
-  if (found.angle.size() > 0) row += fmt::format("<td class=\"number extra\">{:.0f}&deg;</td>", found.angle[k]);
+  if (found.shares.size() > 0) row += fmt::format("<td class=\"number\">{}</td>", html::percent(found.shares[k]));
+  if (found.angle.size() > 0)
+    row += fmt::format("<td class=\"number extra\">{}</td>",
+                       found.verdict(k) == Worth::kNoise ? "&ndash;" : fmt::format("{:.0f}&deg;", found.angle[k]));
   return row + "</tr>\n";
 }
 
@@ -194,20 +192,16 @@ std::string verdicts_part(const Model& model) {
   if (found.empty()) return "";
   const Eigen::Index K = found.values.size();
   constexpr Eigen::Index kShown = 12;
-  const double sum = found.values.cwiseMax(0).sum();
   std::string head = fmt::format("<thead><tr><th scope=\"col\">{}</th>", html::capitalised(kind.item));
   if (found.judged) head += "<th scope=\"col\">Verdict</th>";
   head += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", html::capitalised(kind.value));
   if (found.banded()) head += "<th scope=\"col\" class=\"number\">95% band</th>";
-  if (found.shares.size() > 0)
-    head += "<th scope=\"col\" class=\"number\">Of all variation</th>";
-  else if (kind.shares)
-    head += "<th scope=\"col\" class=\"number\">Of those released</th>";
+  if (found.shares.size() > 0) head += "<th scope=\"col\" class=\"number\">Of all variation</th>";
   if (found.angle.size() > 0) head += "<th scope=\"col\" class=\"number extra\">Angle</th>";
   head += "</tr></thead>\n";
   std::string first;
   std::string rest;
-  for (Eigen::Index k = 0; k < K; ++k) (k < kShown ? first : rest) += verdict_row(found, kind, k, sum);
+  for (Eigen::Index k = 0; k < K; ++k) (k < kShown ? first : rest) += verdict_row(found, kind, k);
   const std::string table = "<table class=\"verdicts\">\n" + head + "<tbody>\n";
   std::string page = table + first + "</tbody>\n</table>\n";
   if (!rest.empty())

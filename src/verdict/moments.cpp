@@ -295,7 +295,7 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
     spikes[i] = std::sqrt(2 * law.v(model.l[i], model.l[i])) / std::max(left[i], kLeastCos2);
 
   const double m = spectrum.size(p);
-  verdict.cos2 = Vector::Constant(K, m > 0.5 ? 1 / m : 1.0);
+  verdict.cos2 = Vector::Zero(K);  // of noise no angle is claimed
   verdict.judged.resize(components);
   verdict.deviation = Matrix::Zero(d, K);
   Vector captured = Vector::Constant(K, model.b), of_captured = deviation;

@@ -125,11 +125,13 @@ Result<Verdict> rerun_here(const Rerun& rerun) {
   const auto judged_ones = std::min(K, static_cast<Index>(rerun.components)), q = std::min(p, judged_ones);
   Verdict verdict;
   verdict.found = static_cast<std::size_t>(p);
+  const double cap = rerun.most < 1 ? 1.0 : rerun.most;  // correlations are no larger
+  line = std::min(line, cap);
   verdict.line = line;
   verdict.estimate = values.head(judged_ones);
   verdict.low = Vector::Zero(judged_ones);
   verdict.high = Vector::Constant(judged_ones, std::max(0.0, line));
-  verdict.cos2 = Vector::Constant(judged_ones, 1 / static_cast<double>(d));
+  verdict.cos2 = Vector::Zero(judged_ones);  // of noise no angle is claimed
   verdict.judged.resize(static_cast<std::size_t>(judged_ones));
   verdict.deviation = rerun.released.directions.leftCols(judged_ones).cwiseAbs();  // of noise nothing is found
   if (q == 0) return verdict;

@@ -47,6 +47,49 @@ class Concerns(AppTest):
     def test_a_shape_that_teaches_nothing(self):
         self.asked(self.args(0.1, data="wide.npy"), "60 rows of 40 columns and epsilon 0.1 the noise will hide everything")
 
+    def test_every_command_says_it(self):
+        """60 rows of 40 columns at epsilon 0.1 teach nothing, whatever is asked of them; whoever insists gets a release."""
+        rows = np.load(self.path("wide.npy"))
+        np.save(self.path("classes.npy"), np.hstack([rows, np.arange(60)[:, None] % 3]))
+        np.save(self.path("x.npy"), rows[:, :20])
+        np.save(self.path("y.npy"), rows[:, 20:])
+        one = ["--components", 1]
+        budget = ["--epsilon", 0.1, "--delta", "1e-6"]
+        ranges = ["--range=-1:1", *budget]
+        # Where methods are forecast against each other, the forecast says it.
+        said = "60 rows of (39|40|41) columns and epsilon 0.1 the noise will hide everything|nothing will be learnt"
+        for args in (["pca", "wide.npy", *one, *ranges, "--method", "power"],
+                     ["pca", "wide.npy", *one, *ranges, "--method", "adaptive-power"],
+                     ["pca", "wide.npy", *one, *ranges, "--method", "gram", "--sparsity", 5],
+                     ["pca", "wide.npy", *one, *ranges, "--method", "spiked"],
+                     ["covariance", "wide.npy", *ranges],
+                     ["cca", "wide.npy", *one, *ranges, "--x-columns", "1-20", "--y-columns", "21-40"],
+                     ["cca", "wide.npy", *one, *ranges, "--x-columns", "1-20", "--y-columns", "21-40", "--noise", "each-step"],
+                     ["fda", "classes.npy", *one, *ranges, "--label", "41", "--classes", "0|1|2"],
+                     ["fda", "classes.npy", *one, *ranges, "--label", "41", "--classes", "0|1|2", "--noise", "each-step"],
+                     ["sir", "wide.npy", *one, *ranges, "--response", "40", "--response-range=-1:1", "--slices", 4],
+                     ["sir", "wide.npy", *one, *ranges, "--response", "40", "--response-range=-1:1", "--slices", "private:4"],
+                     ["regress", "wide.npy", *ranges, "--target", "40"],
+                     ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 1, *budget]):
+            with self.subTest(args=args):
+                done = self.run_program(*args, "--out", "m.npz", expect=USAGE, yes=False)
+                self.assertRegex(" ".join(done.stderr.split()), said)
+                self.assertEqual(self.charged(), [])
+                told = self.run_json(*args, "--no-ledger", "--insecure-seed", 1, "--out", "m.npz")
+                if told.get("verdicts"):
+                    self.assertEqual(set(told["verdicts"]["standing"]), {"noise"})
+                if args[0] in ("fda", "sir"):
+                    self.assertRegex(" ".join(told["warnings"]), "Noise hides every (class|slice)")
+
+    def test_enough_rows_are_not_called_hopeless(self):
+        rows = np.random.default_rng(3).uniform(-1, 1, size=(20000, 6))
+        np.save(self.path("classes.npy"), np.hstack([rows, np.arange(20000)[:, None] % 3]))
+        budget = ["--range=-1:1", "--components", 1, "--epsilon", 1, "--delta", "1e-6", "--no-ledger"]
+        for args in (["fda", "classes.npy", "--label", "7", "--classes", "0|1|2"], ["sir", "classes.npy", "--columns", "1-5", "--response", "6", "--response-range=-1:1"],
+                     ["sir", "classes.npy", "--columns", "1-5", "--response", "6", "--response-range=-1:1", "--slices", "private:5"],
+                     ["pca", "classes.npy", "--columns", "1-6", "--method", "adaptive-power"]):
+            self.run_program(*args, *budget, yes=False)
+
     def test_rows_that_would_count_as_zero(self):
         rows = np.load(self.path("rows.npy"))
         rows[7, 2] = np.nan

@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, SEEDED, USAGE, AppTest
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, SEEDED, SOURCE, USAGE, AppTest
 
 
 def spiked_rows(n, d, k, spike=30.0, seed=1):
@@ -230,6 +230,30 @@ class Plan(AppTest):
             self.assertIn(word, " ".join(self.run_program("plan", *args, "--rows", 100, expect=USAGE).stderr.split()))
         self.assertIn("--rows", self.run_program("plan", "--schema", "s.toml", expect=USAGE).stderr)
         self.assertEqual(self.charged(), [])
+
+    def test_a_plan_does_not_contradict_itself(self):
+        """How many rows would do does not depend on how many there are."""
+        needed = {}
+        for rows in (2000, 4000, 8000, 16000, 20000):
+            plan = self.run_json("plan", "--schema", SOURCE / "examples" / "patients.toml", "--rows", rows, "--delta", 1e-5)
+            needed[rows] = plan["outcome"]["rows_needed"]
+        self.assertLess(max(needed.values()), 1.25 * min(needed.values()), needed)
+
+    def test_plans_of_people_speak_of_people_and_deltas_are_plain(self):
+        args = ["plan", "--columns", 6, "--components", 2, "--delta", "1e-6"]
+        told = " ".join(self.run_program(*args, "--people", 300, "--epsilon", 0.2).stdout.split())
+        self.assertIn("Forecast for 300 people, 6 columns, epsilon 0.2, delta 0.000001,", told)
+        self.assertRegex(told, r"or [0-9,]+ people\.")
+        self.assertIn("people for 0.1", told)
+        self.assertNotIn("rows for", told)
+        self.assertEqual(self.run_json(*args, "--people", 300)["people"], 300)
+        self.assertNotIn("people", " ".join(self.run_program(*args, "--rows", 300).stdout.split()))
+        self.run_program(*args, "--people", 300, "--rows", 300, expect=USAGE)
+        for task in (["regress", "--columns", 3], ["fda", "--columns", 3], ["clip", "--x-columns", 2, "--y-columns", 2, "--steps", 5]):
+            told = self.run_program("plan", *task, "--people", 4000, "--delta", "1e-6").stdout
+            self.assertIn("4,000 people", told)
+            self.assertIn("delta 0.000001", told)
+            self.assertIn("--people", self.run_program("plan", *task, expect=USAGE).stderr)
 
     def test_bad_questions(self):
         self.write("negative.txt", "1 -1")

@@ -197,7 +197,13 @@ class People(AppTest):
         lines = [f"1,1,1,1,x,{i}" for i in range(50)]
         self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
         self.assertIn("every row is its own person", self.run_program(*args, "--diagnostics").stderr)
+        # The operator is asked before the charge; whoever said yes in advance hears nothing that rows decide.
+        self.assertIn("every row is its own person", self.run_program(*args, expect=BAD_INPUT, yes=False).stderr)
+        told = json.loads(self.run_program(*args, "--json", expect=BAD_INPUT, yes=False).stdout)
+        self.assertNotIn("person", told["error"])
         self.assertNotIn("its own person", self.run_program(*args).stderr)
+        code, shown = self.in_terminal(args, "Go on?", b"no\n")
+        self.assertIn("every row is its own person", " ".join(shown.split()))
 
     def test_ids_are_texts(self):
         lines = [f"1,1,1,1,x,{'0' * (i % 2)}{i // 2}" for i in range(100)]

@@ -62,6 +62,14 @@ class ReportInABrowser(AppTest):
         self.fit("regress", "regress", *patients, "--target", "systolic", "--no-ledger")
         self.fit("clip", "clip", "fit", "--images", bars / "images.idx.gz", "--labels", bars / "labels.idx", "--class-names",
                  bars / "names.txt", "--no-ledger")
+        # What has a page of its own: a picture of the rows by class, correlations, people.
+        self.fit("scores", "pca", *patients, "--components", 2, "--score-plot", 0.2, "--label", "sex", "--classes", "F|M", "--unlisted", "drop",
+                 "--no-ledger")
+        self.fit("correlation", "covariance", *patients, "--scale", "correlation", "--no-ledger")
+        self.write("visits.csv", "who,a,b,c\n" + "".join(f"p{i // 3},{i % 7},{i % 5},{i % 11}\n" for i in range(3000)))
+        self.fit("people", "pca", "visits.csv", "--header", "yes", "--columns", "a,b,c", "--range", "0:11", "--person", "who", "--components", 2,
+                 "--no-ledger")
+        self.fit("unjudged", "pca", *rows, "--components", 3, "--method", "adaptive-power")
         numpy.save(self.path("a.npy"), numpy.diag([3.0, 2.0, 1.0]))
         numpy.save(self.path("b.npy"), numpy.eye(3))
         self.fit("gep", "gep", "--matrix-a", "a.npy", "--matrix-b", "b.npy", "--sensitivity-a", 0.001, "--sensitivity-b",

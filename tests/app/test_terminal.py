@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the program says beside its results: welcome, help, suggestions, errors for machines, completions, pages made again."""
 import json
+import re
+import shlex
 import subprocess
 import unittest
 
@@ -113,8 +115,28 @@ class Terminal(AppTest):
         page = self.run_program("completions", "man").stdout
         for section in page.split("\n.SH ")[1:]:
             name = section.splitlines()[0]
-            if name.startswith("eigenveil ") and not name.startswith("eigenveil plan"):
+            if name.startswith("eigenveil "):
                 self.assertIn("Example", section, name)
+
+    def test_examples_name_files_that_are_there_and_run(self):
+        """What help shows of the fits and plans can be typed in the folder of the project."""
+        (self.folder / "examples").symlink_to(SOURCE / "examples")
+        for command in ("pca", "covariance", "cca", "fda", "sir", "regress", "plan", "plan pca", "plan covariance", "plan cca",
+                        "plan fda", "plan sir", "plan regress", "plan clip", "schema init"):
+            with self.subTest(command=command):
+                text = re.split("Examples?:\n", self.run_program("help", *command.split()).stdout)[1]
+                lines = re.findall(r"(?m)^  (eigenveil (?:.*\\\n)*.*)$", text)
+                self.assertTrue(lines)
+                for line in lines:
+                    words = shlex.split(line.replace("\\\n", " "))[1:]
+                    for word in words:
+                        if word.startswith("examples/"):
+                            self.assertTrue((SOURCE / word).exists(), word)
+                    if "--from" not in words:
+                        self.run_program(*words)
+
+    def test_the_welcome_says_what_the_demo_shows(self):
+        self.assertRegex(self.run_program().stdout, r"(?m)^  eigenveil demo .*Fashion-MNIST")
 
     def test_help_wraps_its_prose_and_its_commands(self):
         for command in ("pca", "site serve", "coordinate pca", "ledger create", "clip train"):

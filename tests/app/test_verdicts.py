@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 
-from support import SOURCE, AppTest
+from support import SOURCE, USAGE, AppTest
 
 DATA = os.environ.get("EIGENVEIL_DATA", SOURCE / "../shared/data")
 
@@ -29,14 +29,16 @@ class Verdicts(AppTest):
         said, model = self.fit(*self.spiked(), "--components", 4, "--epsilon", 2, "--delta", 1e-6, seed=2)
         self.assertEqual(said["verdicts"]["standing"], ["holds", "holds", "noise", "noise"])
         self.assertEqual(said["verdicts"]["sentence"], "PC1-2 hold, the rest is noise.")
-        for name in ("eigenvalues", "eigenvalues_estimate", "eigenvalues_low", "eigenvalues_high", "angle", "variance_share"):
+        for name in ("eigenvalues", "eigenvalues_estimate", "eigenvalues_low", "eigenvalues_high", "variance_share"):
             self.assertEqual(len(said[name]), 4, name)
             np.testing.assert_allclose(said[name], model[name])
         np.testing.assert_array_equal(model["verdict"], [3, 3, 0, 0])
         np.testing.assert_array_equal(model["verdict_first"], [1, 2, 0, 0])
         self.assertEqual(model["components_deviation"].shape, (4, 12))
         self.assertLess(model["angle"][0], 20)
-        self.assertGreater(model["angle"][3], 60)
+        # Of noise no angle is claimed.
+        np.testing.assert_array_equal(model["angle"][2:], [90, 90])
+        self.assertEqual(said["angle"], [*model["angle"][:2], None, None])
         # (16 + 4 + 1 + 1) of 30
         explained = said["verdicts"]["explained"]
         self.assertLess(explained["lower"], 22 / 30)
@@ -58,7 +60,41 @@ class Verdicts(AppTest):
                                 "--no-ledger")
         self.assertIn("Verdict. PC1-2 hold, PC3 is noise.", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^   1 .* to .*d .*holds$")
-        self.assertRegex(done.stdout, r"(?m)^   3 .* to .*d .*noise$")
+        self.assertRegex(done.stdout, r"(?m)^   3 .* to \S+ +-  .*noise$")
+
+    def test_of_noise_no_angle_is_claimed(self):
+        """Of two columns the last direction is orthogonal to the first, whatever it is worth."""
+        random = np.random.default_rng(4)
+        np.save(self.path("two.npy"), np.clip(random.normal(size=(400, 2)) * [0.5, 0.001], -1, 1))
+        args = ["pca", "two.npy", "--range=-1:1", "--components", 2, "--epsilon", 1, "--delta", 1e-6]
+        said, model = self.fit(*args)
+        self.assertEqual(said["verdicts"]["standing"][1], "noise")
+        self.assertEqual((said["angle"][1], model["angle"][1]), (None, 90))
+        shown = self.run_program(*args, "--no-ledger", "--insecure-seed", 1, "--report", "r.html").stdout
+        self.assertRegex(shown, r"(?m)^   2 .* to \S+ +-  .*noise$")
+        row = (self.folder / "r.html").read_text().split('<th scope="row">PC2</th>')[1].split("</tr>")[0]
+        self.assertNotIn("&deg;", row)
+        self.assertIn("&ndash;", row)
+
+    def test_correlations_and_their_noise_stay_below_one(self):
+        np.save(self.path("few.npy"), np.random.default_rng(6).uniform(-1, 1, size=(150, 6)))
+        for seed in range(3):
+            said, model = self.fit("cca", "few.npy", "--range=-1:1", "--x-columns", "1-3", "--y-columns", "4-6", "--components", 2,
+                                   "--epsilon", 0.3, "--delta", 1e-6, seed=seed)
+            self.assertLessEqual(max(model["correlations_high"]), 1)
+            self.assertLessEqual(said["noise_edge"], 1)
+            self.assertGreater(said["noise_edge"], 0.5)
+
+    def test_a_method_without_a_verdict_says_so(self):
+        args = [*self.spiked(n=3000), "--components", 2, "--epsilon", 2, "--delta", 1e-6, "--insecure-seed", 1, "--no-ledger"]
+        words = "This method has no verdict: how far its directions are off is not known."
+        for method, has in (("adaptive-power", False), ("gram", True)):
+            shown = self.run_program(*args, "--method", method, "--report", "r.html").stdout
+            page = (self.folder / "r.html").read_text()
+            for text in (" ".join(shown.split()), page):
+                (self.assertNotIn if has else self.assertIn)(words, text)
+            # Shares of the sum of what happened to be released say nothing.
+            self.assertNotIn("Of those released", page)
 
     def test_the_error_of_the_private_mean_is_not_found_in_uniform_noise(self):
         np.save(self.path("even.npy"), np.random.default_rng(2).uniform(size=(300, 10)))
@@ -102,6 +138,15 @@ class Verdicts(AppTest):
         self.assertEqual(model["x_weights_deviation"].shape, (5, 2))
         self.assertEqual(model["y_weights_deviation"].shape, (5, 2))
 
+    def test_independent_columns_with_default_options(self):
+        """The issue's own case: the mean lies far from the middle of the range, and nobody says how to centre."""
+        random = np.random.default_rng(8)
+        np.save(self.path("apart.npy"), np.clip(random.normal(size=(5000, 8)) / 4 + 2, 0, 4))
+        for seed in range(6):
+            said, _ = self.fit("cca", "apart.npy", "--range", "0:5", "--x-columns", "1-4", "--y-columns", "5-8", "--components", 1,
+                               "--epsilon", 1, "--delta", 1e-6, seed=seed)
+            self.assertEqual(said["verdicts"]["standing"], ["noise"], seed)
+
     def classes(self, n, apart):
         random = np.random.default_rng(9)
         labels = random.integers(0, 3, size=n)
@@ -142,6 +187,36 @@ class Verdicts(AppTest):
             found = [name for name, is_one in zip(manifest["features"], finding) if is_one]
             self.assertIn("a", found)
             self.assertFalse([name for name in found if "nobody" in name or "none" in name], found)
+
+    def test_the_sir_of_the_readme_finds_no_category_without_people(self):
+        """Nobody of examples/patients.csv has `sex=other`: it must not be a finding, whatever the noise."""
+        command = next(line for line in (SOURCE / "README.md").read_text().splitlines() if "`./eigenveil sir " in line)
+        words = command.split("`./eigenveil ")[1].split("`")[0].split()
+        words = [str(SOURCE / word) if word.startswith("examples/") else word for word in words]
+        for seed in range(8):
+            said, model = self.fit(*words[:words.index("--out")], seed=seed)
+            features = json.loads(bytes(model["manifest.json"]))["features"]
+            i = features.index("sex=other")
+            strength = np.cos(np.radians(model["angle"])) * np.abs(model["directions"][i])
+            self.assertFalse((strength > 1.96 * model["directions_deviation"][i]).any(), seed)
+
+    @unittest.skipUnless(os.path.exists(os.path.join(DATA, "hapmap3/hm3.bed")), "SKIPPED: 1 case, hapmap3 is not in ../shared/data")
+    def test_genotypes_are_called_noise(self):
+        """957 people and 14,079 sites: what comes out at epsilon 1 is the noise, and is said to be."""
+        with open(os.path.join(DATA, "hapmap3/hm3.fam")) as file:
+            people = len(file.readlines())
+        bed = np.fromfile(os.path.join(DATA, "hapmap3/hm3.bed"), dtype=np.uint8)[3:].reshape(-1, (people + 3) // 4)
+        codes = np.stack([bed >> shift & 3 for shift in (0, 2, 4, 6)], axis=2).reshape(len(bed), -1)[:, :people].T
+        np.save(self.path("sites.npy"), np.array([0, 1, 1, 2], dtype=np.float32)[codes])  # a missing one counts as the middle
+        self.assertEqual(codes.shape, (957, 14079))
+        for method in ("power", "adaptive-power"):  # a Gram matrix of so many columns takes 12 GB
+            args = ["pca", "sites.npy", "--range", "0:2", "--components", 2, "--epsilon", 1, "--delta", 1e-6, "--method", method]
+            asked = self.run_program(*args, "--no-ledger", expect=USAGE, yes=False).stderr
+            self.assertIn("the noise will hide everything", " ".join(asked.split()))
+            said, _ = self.fit(*args)
+            self.assertRegex(" ".join(said["warnings"]), "2 of the 2 directions are no larger than noise alone would give")
+            if method == "power":
+                self.assertEqual(said["verdicts"]["standing"], ["noise", "noise"])
 
     @unittest.skipUnless(os.path.exists(os.path.join(DATA, "adult.data")), "SKIPPED: adult.data is not in ../shared/data")
     def test_what_holds_in_adult_at_a_small_budget_is_the_truth(self):

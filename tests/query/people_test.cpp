@@ -5,6 +5,7 @@
 
 #include <Eigen/QR>
 #include <random>
+#include <set>
 
 #include "eigenveil/query/filtered.hpp"
 #include "tests/support/rows.hpp"
@@ -157,6 +158,8 @@ People hostile_people(std::mt19937_64& random, std::size_t d, int bits, const Ma
   return people;
 }
 
+constexpr std::size_t kKinds = 10;  // of `random_query`
+
 SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
   const double L = std::ldexp(1.0, bits);
   const double radius = std::max(1.0, L * std::exp(-3 * std::uniform_real_distribution<>()(random)));
@@ -187,11 +190,14 @@ SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X
                          {static_cast<double>(random() % 8)},
                          random() % 2 == 0 ? std::size_t{kClasses} : std::size_t{1}};
     }
-    default: {
+    case 9: {
       std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
       const Matrix W = Matrix::NullaryExpr(X.rows(), kClasses, [&] { return normal(random); });
       return SoftmaxGradient{*LinearMap::quantise(W), radius};
     }
+    default:
+      ADD_FAILURE() << "there is no kind " << kind;
+      return Gram{};
   }
 }
 
@@ -199,7 +205,7 @@ class EverySumOfPeople : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(EverySumOfPeople, MovesByAtMostWhatOneRowMay) {
   std::mt19937_64 random(GetParam() + 300);
-  for (int trial = 0; trial < 700; ++trial) {
+  for (int trial = 0; trial < 1200; ++trial) {
     const int bits = std::uniform_int_distribution<>(4, 20)(random);
     const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 8)(random);
     const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);
@@ -213,11 +219,20 @@ TEST_P(EverySumOfPeople, MovesByAtMostWhatOneRowMay) {
     ASSERT_TRUE(moved(query, one, nullptr, d, bits, least, others).allowed()) << "add-remove-one, trial " << trial;
   }
 }
-INSTANTIATE_TEST_SUITE_P(People, EverySumOfPeople, ::testing::Range<std::size_t>(0, 9));
+INSTANTIATE_TEST_SUITE_P(People, EverySumOfPeople, ::testing::Range<std::size_t>(0, kKinds));
+
+// A query that is added to the variant and not to the search is seen here.
+TEST(EverySumOfPeopleIs, SearchedForEveryQuery) {
+  std::mt19937_64 random(1);
+  std::set<std::size_t> searched;
+  for (std::size_t kind = 0; kind < kKinds; ++kind)
+    searched.insert(random_query(random, kind, random_directions(random, 4, 2), 10).index());
+  EXPECT_EQ(searched.size(), std::variant_size_v<SumQuery>);
+}
 
 TEST(FilteredSumOfPeople, MovesByAtMostWhatOneRowMay) {
   std::mt19937_64 random(78);
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < 2500; ++trial) {
     const int bits = std::uniform_int_distribution<>(4, 20)(random);
     const std::size_t d = std::uniform_int_distribution<std::size_t>(1, 8)(random);
     const std::size_t k = std::uniform_int_distribution<std::size_t>(1, std::min<std::size_t>(d, 4))(random);

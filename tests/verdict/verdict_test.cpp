@@ -105,6 +105,7 @@ TEST(JudgeMoments, NoiseIsNoiseThoughItLiesAboveItsOwnEdge) {
   ASSERT_TRUE(verdict.ok());
   EXPECT_EQ(verdict->found, 0u);
   EXPECT_GT(verdict->line, 1.0);
+  EXPECT_EQ(verdict->cos2, Vector::Zero(2));
 }
 
 TEST(JudgeMoments, TheErrorOfThePrivateMeanIsNoComponent) {
@@ -163,6 +164,16 @@ TEST(JudgeMoments, FewerRowsThanColumnsAreJudgedToo) {
   ASSERT_TRUE(verdict.ok());
   EXPECT_NE(verdict->judged[0].standing, Standing::kNoise);
   EXPECT_EQ(verdict->judged[1].standing, Standing::kNoise);
+}
+
+TEST(JudgeMoments, TheLastOfAllIsNotCertainBecauseNothingElseIsLeft) {
+  Vector values(2);
+  values << 1, 1e-6;
+  const Matrix S = released(values, 400, 0.05, 0, 3);
+  const auto verdict = judge_moments({S, 0.05, 400, 0}, 2);
+  ASSERT_TRUE(verdict.ok());
+  ASSERT_EQ(verdict->judged[1].standing, Standing::kNoise);
+  EXPECT_EQ(verdict->cos2[1], 0);
 }
 
 TEST(JudgeMoments, OneColumnAndOneRowAreNoTrouble) {

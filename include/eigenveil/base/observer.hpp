@@ -13,6 +13,9 @@ class Observer {
   virtual void step(std::string_view /*name*/) {}
   /// Share of the current step that is done, in [0, 1].
   virtual void progress(double /*share*/) {}
+  /// What somebody should hear before the budget is reserved, where nobody is asked to confirm it: that the rows would
+  /// teach nothing, that the guarantee would be hardly one. It says nothing about the rows.
+  virtual void concern(std::string_view /*words*/) {}
 };
 
 }  // namespace eigenveil

@@ -71,16 +71,37 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 /// Asks the events of `plan_preparation`: the first ones of the oracle's plan.
 Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& options);
 
+/// What keeps some of the noise away from directions.
+struct LessHidden {
+  bool filtered = false;                     ///< rows count by their scores: at best R / sqrt(lambda) times less noise
+  std::optional<std::size_t> sparsity = {};  ///< s columns meet the noise of about s log d
+};
+
 /// For one noisy matrix of second moments: nothing if its noise may leave something to learn, and else why not. Noise
 /// hides a direction of eigenvalue lambda below sigma sqrt(d) altogether (Baik, Ben Arous, Peche), and the error of the
 /// mean one below tau^2 d. lambda is that of the first of eigenvalues in proportion to 1 / i, for rows of two thirds of
 /// their bound.
 std::optional<std::string> drowned_before(const RowsShape& shape, const Budget& budget,
-                                          const PreparationOptions& options);
+                                          const PreparationOptions& options, const LessHidden& less = {});
 
 /// The largest eigenvalue that noise alone typically gives to averages of d columns: a symmetric noise matrix with
 /// entries of deviation sigma (Wigner: 2 sigma sqrt(d)) and r r^T - tau^2 I, r the error of the mean (Baik, Ben Arous,
 /// Peche: theta + sigma^2 d / theta where theta = tau^2 d stands out).
 double noise_edge(double sigma, double tau, double d);
+
+/// The answers of an estimator that tells classes apart, and their shares of the total mu^2 but for the preparation.
+struct ClassAnswers {
+  std::size_t counted;  ///< classes that are counted
+  std::size_t groups;   ///< that are compared: those, or what they are merged into
+  double counts_share;  ///< 0: they are not counted
+  double sums_share;
+  double deviations = 4;  ///< of its noise that a count must have
+  const char* word = "classes";
+};
+
+/// The same for class counts and class sums: noise hides a class of an even share of the rows, or class means as far
+/// apart as typical rows are long.
+std::optional<std::string> classes_drowned_before(const RowsShape& shape, const Budget& budget,
+                                                  const PreparationOptions& options, const ClassAnswers& answers);
 
 }  // namespace eigenveil

@@ -16,12 +16,12 @@ namespace eigenveil {
 /// What is to be done, and a public guess of what the rows will be like. Which of these apply is up to the task; those
 /// that do not are ignored.
 struct ForecastOptions {
-  Required<std::string> task;  ///< pca, covariance, cca, fda, sir or clip
+  Required<std::string> task;  ///< pca, covariance, regress, cca, fda, sir or clip
   Required<Eigen::Index> rows;
   Required<double> epsilon;
   Required<double> delta;
   Adjacency adjacency = Adjacency::kReplaceOne;
-  Eigen::Index columns = 0;    ///< pca, covariance, fda, sir
+  Eigen::Index columns = 0;    ///< pca, covariance, regress (without the target), fda, sir
   Eigen::Index x_columns = 0;  ///< cca, clip
   Eigen::Index y_columns = 0;
   Eigen::Index components = 1;  ///< clip: of the embedding
@@ -36,7 +36,9 @@ struct ForecastOptions {
   Eigen::Index classes = 2;               ///< fda
   double separation = 2;                  ///< fda: deviations between the means of two classes
   Eigen::Index slices = 10;               ///< sir
-  double explained = 0.5;                 ///< sir: share of the response that its direction explains
+  double explained = 0.5;                 ///< sir, regress: share of the response that is explained
+  double spread = 0.3;                    ///< regress: deviation of a column over half of its range
+  std::optional<double> ridge = {};       ///< regress: as for a fit
   double batch = 64;                      ///< clip: expected pairs in a batch
   Eigen::Index steps = 300;               ///< clip: batches in all
   double target_error = 0.1;

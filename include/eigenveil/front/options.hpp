@@ -27,6 +27,7 @@ struct Spending {
   Required<LedgerChoice> ledger;
   Accounting accounting = Accounting::kTight;
   std::optional<std::uint64_t> insecure_seed = {};  ///< repeatable noise, for tests: the release is then not private
+  bool auto_delta = false;                          ///< rows^-1.1 instead of `delta`, where their number is public
 };
 
 /// Public bounds of one column, or of all: values outside are clamped.

@@ -52,9 +52,9 @@ class PublishedDirections : public Published {
   Vector mean;  ///< of the features; zero unless it was released
 
   // What the directions are worth (docs/results/verdicts.md). Empty where nothing is said.
-  std::string verdict;               ///< a sentence: "PC1-3 hold, PC4-5 only as a plane, the rest is noise."
-  std::vector<Judged> judged;        ///< one per direction
-  Vector angle;                      ///< degrees between a direction and the true one, as expected
+  std::string verdict;         ///< a sentence: "PC1-3 hold, PC4-5 only as a plane, the rest is noise."
+  std::vector<Judged> judged;  ///< one per direction
+  Vector angle;  ///< degrees between a direction and the true one, as expected; 90 of noise: none is claimed
   std::optional<double> noise_edge;  ///< values up to here are what noise alone would give
 
   /// score = ((clamp(row) - offset) * scale - mean) . directions^T, for each row; of cca those of x, then those of y.

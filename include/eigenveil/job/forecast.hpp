@@ -26,7 +26,8 @@ struct ForecastRequest {
   std::vector<std::string> notes = {};
   Budget budget;
   double target_error = 0.1;
-  double rows_each = 1;  ///< the rows of the model are people who have so many each: sums take so much longer
+  bool people = false;   ///< the rows of the model are people
+  double rows_each = 1;  ///< who have so many rows each: sums take so much longer
   bool curves = false;   ///< the error against rows and against epsilon too
   int threads = 1;
 };
@@ -51,6 +52,9 @@ struct Outcome {
   std::optional<std::size_t> rows_needed = {};  ///< for all of them, or for the target error
   std::optional<double> epsilon_needed = {};
 };
+
+/// "rows" or "people".
+inline const char* unit_of(const ForecastRequest& request) { return request.people ? "people" : "rows"; }
 
 struct ForecastReport {
   std::vector<ForecastLine> lines;  ///< one per method

@@ -24,7 +24,7 @@ struct FitJob {
   std::optional<std::string> out = {};  ///< model.npz; none: nothing is written
   std::string report = {};              ///< report.html; empty: none
   ReportOptions report_options = {};
-  Confirm confirm = {};                    ///< hears concerns before the charge; none: nobody asks
+  Confirm confirm = {};                    ///< hears concerns before the charge; none: the observer is told
   Existing existing = Existing::kReplace;  ///< what becomes of files that have the names of model and report
 };
 

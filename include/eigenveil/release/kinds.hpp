@@ -84,7 +84,6 @@ struct ModelKind {
   std::string_view number = "#";        ///< what goes before their numbers
   std::string_view item = "direction";  ///< what one of K is called
   bool of_rows = true;                  ///< it came from rows, not from matrices that somebody gave
-  bool shares = false;                  ///< they are eigenvalues: a report gives their shares of the sum
   bool bars = false;                    ///< a terminal draws them
   std::vector<Estimates> estimates = {};
   std::string_view subject = {};                   ///< key of the manifest: what the estimates are for
@@ -92,6 +91,10 @@ struct ModelKind {
   std::vector<std::string_view> json_keys = {};    ///< of the manifest, for summaries in JSON
   std::vector<std::string_view> json_arrays = {};  ///< likewise
 };
+
+/// Said of directions that nobody judged.
+inline constexpr std::string_view kNoVerdict =
+    "This method has no verdict: how far its directions are off is not known.";
 
 const std::vector<ModelKind>& model_kinds();
 

@@ -25,7 +25,7 @@ struct Verdict {
   Vector estimate;  ///< K values with the bias of noise and sampling taken out
   Vector low;       ///< of their 95% bands
   Vector high;
-  Vector cos2;                 ///< K: expected squared cosine between a direction and the true one
+  Vector cos2;                 ///< K: expected squared cosine between a direction and the true one; 0 of noise
   std::vector<Judged> judged;  ///< K
   /// d x K: of a loading about cos . loading, cos^2 = cos2. A loading keeps its sign where cos |loading| is more than
   /// 1.96 deviations: that is a finding.

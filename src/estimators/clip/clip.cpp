@@ -216,6 +216,17 @@ void follow_budget(ClipOptions& options, Epsilon epsilon, Delta delta) {
   options.start_weight = std::sqrt(kStartShare / std::log1p(rest)) * mu;
 }
 
+std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClipOptions& options) {
+  if (trains(options)) return std::nullopt;  // their number of rows is private
+  if (!has_classes(options)) return drowned_before(shape, budget, preparation(options));
+  const auto classes = static_cast<std::size_t>(options.captions.rows());
+  const double sums = options.method == ClipMethod::kCross    ? 1
+                      : options.method == ClipMethod::kPrompt ? 1 - options.gram_share
+                                                              : kSumsShare;
+  return classes_drowned_before(shape, budget, preparation(options),
+                                {.counted = classes, .groups = classes, .counts_share = 0, .sums_share = sums});
+}
+
 std::size_t public_directions(Epsilon epsilon) { return epsilon.value() < 5 ? 500 : 800; }
 
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options) {

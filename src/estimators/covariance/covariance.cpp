@@ -90,8 +90,7 @@ class CovarianceEstimator final : public Estimator {
     return draft(pca_program(program_), shape, budget);
   }
   std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
-    if (program_.method != PcaMethod::kGram) return std::nullopt;
-    return drowned_before(shape, budget, program_.preparation);
+    return eigenveil::hopeless(pca_program(program_), shape, budget);
   }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(pca_program(program_), columns, threads);

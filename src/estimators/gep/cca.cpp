@@ -54,7 +54,7 @@ CcaResult result_of(const GepResult& solved, const Views& d, const Preparation& 
                    prepared.mean,
                    prepared.rows,
                    solved.ridge,
-                   solved.noise_edge,
+                   std::min(solved.noise_edge, 1.0),
                    prepared.mean_deviation,
                    solved.notes,
                    solved.judge};
@@ -96,8 +96,9 @@ class CcaOnce {
   GepOptions options_;
 };
 
-Found found_in(const CcaResult& result) {
-  Found found{result.correlations, Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
+/// Values above 1 stay what they are here: noise is told from noise by them, and all would be alike at 1.
+Found found_in(const CcaResult& result, const Vector& values) {
+  Found found{values.cwiseMax(0), Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
   found.directions << result.x_weights, result.y_weights;
   return found;
 }
@@ -123,7 +124,7 @@ Result<Found> CcaOnce::draw(const Vector& rho, const Matrix& truth, const Matrix
   const Vector r = prepared_.mean_deviation * stream.normals(S.rows(), 1);
   S += r * r.transpose();
   const auto solved = EIGENVEIL_TRY(CcaOnce(std::move(S), sigma_, prepared_, d_, options_).solve());
-  return found_in(result_of(solved, d_, prepared_));
+  return found_in(result_of(solved, d_, prepared_), solved.values);
 }
 
 Result<Verdict> CcaOnce::judge() const {
@@ -133,7 +134,7 @@ Result<Verdict> CcaOnce::judge() const {
       options_.components + 2, std::min({static_cast<std::size_t>(d_.x), static_cast<std::size_t>(d_.y),
                                          options_.sparsity.value_or(d_.x + d_.y)}));
   const auto solved = EIGENVEIL_TRY(wider.solve());
-  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_)),
+  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_), solved.values),
               .components = options_.components,
               .root = Matrix::Zero(d_.x + d_.y, d_.x + d_.y),
               .draw = {},
@@ -272,8 +273,8 @@ class CcaEstimator final : public Estimator {
     return plan_cca(budget.adjacency, options);
   }
   std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
-    if (options_.gep.noise != GepNoise::kOnce || options_.gep.sparsity) return std::nullopt;
-    return drowned_before(shape, budget, options_.gep.preparation);
+    // Noise in each step is no smaller.
+    return drowned_before(shape, budget, options_.gep.preparation, {.sparsity = options_.gep.sparsity});
   }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, 2 * options_.gep.components, threads);

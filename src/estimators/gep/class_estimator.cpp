@@ -49,6 +49,9 @@ class ClassEstimator final : public Estimator {
     options.gep.preparation = with_shares(options.gep.preparation, shape, budget);
     return plan_classes(budget.adjacency, options);
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    return eigenveil::hopeless(shape, budget, options_);
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     return sums_bytes(options_.gep, columns, std::max(options_.classes, options_.gep.components), threads);
   }
@@ -73,6 +76,10 @@ Result<Fit> ClassEstimator::fit(Oracle& oracle, const Budget& /*budget*/) const 
   const auto names = merged_names(options_.names, options_.cuts, found.first);
   fit.facts[fisher() ? "classes" : "slices"] = names;
   if (!fisher()) fit.facts["response"] = options_.response;
+  if (found.empty.size() == names.size())
+    fit.warnings.push_back(
+        fmt::format("Noise hides every {}: nothing could be told apart, and the directions are noise.",
+                    fisher() ? "class" : "slice"));
   for (const std::size_t empty : found.empty)
     fit.warnings.push_back(fmt::format(
         "{} '{}': its released count is no larger than noise, so it has no mean of its own and takes no part.",

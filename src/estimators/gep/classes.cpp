@@ -39,6 +39,7 @@ struct Classes {
   Vector counts;       // as they were released
   double count_noise;  // deviations of counts and sums
   double sum_noise;
+  double all_rows;  // those of classes that noise hides included
 
   // A V = sum w_c (m_c - m)(m_c - m)^T V
   Matrix between(const Matrix& V) const {
@@ -61,7 +62,7 @@ Matrix merge_columns(const Matrix& fine, const std::vector<std::size_t>& first) 
   return merged;
 }
 
-Status set_averages(Classes& result, const Vector& counts, const Matrix& sums);
+void set_averages(Classes& result, const Vector& counts, const Matrix& sums);
 
 // Empirical Bayes: class means lie apart by b on average, squared and weighted, once the d tau_c^2 of their noise,
 // tau_c = deviation / n_c, is taken out. Each then keeps b / (b + d tau_c^2) of its distance from the mean of all.
@@ -79,7 +80,8 @@ void shrink_means(Classes& result) {
   }
 }
 
-Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
+/// `rows`: how many there are, public or as released, for want of a class that counts more than noise.
+Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options, double rows) {
   const auto counted = EIGENVEIL_TRY(oracle.ask(class_counts_label(options.problem), ClassCounts{options.classes}));
   const auto summed = EIGENVEIL_TRY(oracle.ask(class_sums_label(options.problem), ClassSums{options.classes}));
   double count_noise = counted.deviation();
@@ -107,13 +109,15 @@ Result<Classes> ask_classes(Oracle& oracle, const ClassOptions& options) {
   }
   result.count_noise = count_noise;
   result.sum_noise = sum_noise;
-  EIGENVEIL_TRY(set_averages(result, counts, sums));
+  result.all_rows = std::max(1.0, rows);
+  set_averages(result, counts, sums);
   if (options.problem == ClassProblem::kFisher) shrink_means(result);
   return result;
 }
 
-/// Averages from noisy sums; the deviations are known.
-Status set_averages(Classes& result, const Vector& counts, const Matrix& sums) {
+/// Averages from noisy sums; the deviations are known. It was paid for: where noise hides every class there are no
+/// differences (A = 0), and the verdict is noise.
+void set_averages(Classes& result, const Vector& counts, const Matrix& sums) {
   // A class that noise alone would count as many rows of has no mean to speak of: it gets the mean of all.
   const double least = std::max(1.0, 4 * result.count_noise);
   result.counts = counts;
@@ -132,19 +136,21 @@ Status set_averages(Classes& result, const Vector& counts, const Matrix& sums) {
     total += sums.col(c);
     smallest = std::min(smallest, counts[c]);
   }
-  if (!(used > 0))
-    return bad_input("no class has more rows than its noise: there is nothing to tell apart. Check the class column");
+  const bool hidden = !(used > 0);
+  if (hidden) {
+    used = smallest = result.all_rows;
+    total = sums.rowwise().sum();
+  }
   result.rows = used;
   result.mean = total / used;
   for (Eigen::Index c = 0; c < counts.size(); ++c) {
     const bool full = counts[c] >= least;
-    result.weights[c] = full ? counts[c] / used : 0;
+    result.weights[c] = full ? counts[c] / used : hidden ? 1 / static_cast<double>(counts.size()) : 0;
     result.means.col(c) = full ? Vector(sums.col(c) / counts[c]) : result.mean;
   }
   // Noise N (d x C) in the sums gives A the part N diag(1 / (n n_c)) N^T.
   const double width = std::sqrt(static_cast<double>(sums.rows())) + std::sqrt(static_cast<double>(sums.cols()));
   result.edge = result.sum_noise * result.sum_noise * width * width / (used * smallest);
-  return {};
 }
 
 /// What class sums and one noisy Gram matrix say, and what it is worth.
@@ -208,7 +214,7 @@ Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const
   sums += classes_.sum_noise * stream.normals(d, C);
   add_noise(gram, gram_noise_, stream);
   ClassesOnce again(classes_, std::move(gram), gram_noise_, options_);
-  EIGENVEIL_TRY(set_averages(again.classes_, classes_.counts, sums));
+  set_averages(again.classes_, classes_.counts, sums);
   if (options_.problem == ClassProblem::kFisher) shrink_means(again.classes_);
   const auto solved = EIGENVEIL_TRY(again.solve());
   return Found{solved.values, solved.vectors};
@@ -301,6 +307,17 @@ ClassOptions with_sums_share(ClassOptions options, std::size_t columns) {
   return options;
 }
 
+std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClassOptions& options) {
+  const bool merges = options.merged && *options.merged < options.classes;
+  return classes_drowned_before(shape, budget, options.gep.preparation,
+                                {.counted = options.classes,
+                                 .groups = merges ? *options.merged : options.classes,
+                                 .counts_share = kClassCountsShare,
+                                 .sums_share = with_sums_share(options, shape.columns).sums_share,
+                                 .deviations = merges ? 3.0 : 4.0,
+                                 .word = options.problem == ClassProblem::kFisher ? "classes" : "slices"});
+}
+
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
   const GepOptions& gep = options.gep;
   PrivacyPlan plan(adjacency, plan_preparation(adjacency, gep.preparation, 1.0));
@@ -317,7 +334,7 @@ PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options) {
 Result<ClassResult> fit_classes(Oracle& oracle, const ClassOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.gep.preparation));
-  const auto classes = EIGENVEIL_TRY(ask_classes(oracle, options));
+  const auto classes = EIGENVEIL_TRY(ask_classes(oracle, options, prepared.rows));
   auto solved = EIGENVEIL_TRY(options.gep.noise == GepNoise::kOnce ? solve_once(oracle, classes, options)
                                                                    : solve_by_flow(oracle, classes, options));
   fix_signs(solved.vectors);

@@ -53,24 +53,26 @@ Result<Ridged> add_ridge(const Matrix& B, double sigma, std::optional<double> gi
   // Without noise B must still be invertible.
   const double least = std::max({result.edge, 1e-10 * std::max(extremes.largest, -extremes.smallest), 1e-300});
   result.smallest = extremes.smallest;
-  result.ridge = given.value_or(std::max(0.0, least - extremes.smallest));
-  if (given && !(extremes.smallest + *given > 0))
-    return usage_error(
-        fmt::format("`ridge` {:g} is too small: with its noise, B has the eigenvalue {:.3g}. Give more "
-                    "than {:.3g}, or leave `ridge` out",
-                    *given, extremes.smallest, -extremes.smallest));
+  const double needed = std::max(0.0, least - extremes.smallest);
+  // It was paid for: where noise leaves B no inverse, a ridge that is too small gives way.
+  result.ridge = given && extremes.smallest + *given > 0 ? *given : needed;
   result.B.diagonal().array() += result.ridge;
   return result;
 }
 
-std::vector<std::string> notes_of(const Ridged& ridged, bool given) {
+std::vector<std::string> notes_of(const Ridged& ridged, std::optional<double> given) {
   std::vector<std::string> notes;
   if (ridged.kept < 0.5)
     notes.push_back(fmt::format("The entries of B off its diagonal are mostly noise: {:.0f}% of them was kept.",
                                 100 * ridged.kept));
   if (!(ridged.ridge > 0)) return notes;
-  if (given)
+  if (given && ridged.ridge == *given)
     notes.push_back(fmt::format("A ridge of {:.3g} was added to the diagonal of B, as asked.", ridged.ridge));
+  else if (given)
+    notes.push_back(
+        fmt::format("The ridge {:g} was too small: with its noise, B has the eigenvalue {:.3g}. {:.3g} was added "
+                    "instead.",
+                    *given, ridged.smallest, ridged.ridge));
   else if (ridged.edge > 0)
     notes.push_back(
         fmt::format("A ridge of {:.3g} was added to the diagonal of B: its smallest eigenvalue was {:.3g}, and noise "
@@ -138,7 +140,7 @@ Result<GepResult> solve_sparse(const NoisyMatrices& matrices, const Ridged& whol
   const double share = std::sqrt(static_cast<double>(support.size()) / static_cast<double>(matrices.A.rows()));
   const double spread = ridged.B.diagonal().cwiseInverse().mean();
   return GepResult{pairs.values, vectors, ridged.ridge, matrices.edge_a * share * spread,
-                   notes_of(ridged, options.ridge.has_value())};
+                   notes_of(ridged, options.ridge)};
 }
 
 }  // namespace
@@ -171,7 +173,7 @@ Result<GepResult> solve_matrices(const NoisyMatrices& matrices, const GepOptions
   // In a basis where B = I the noise of A is multiplied by about the mean of 1 / B's entries on the diagonal.
   const double spread = ridged.B.diagonal().cwiseInverse().mean();
   return GepResult{pairs.values, pairs.vectors, ridged.ridge, matrices.edge_a * spread,
-                   notes_of(ridged, options.ridge.has_value())};
+                   notes_of(ridged, options.ridge)};
 }
 
 }  // namespace eigenveil

@@ -52,8 +52,7 @@ class PcaEstimator final : public Estimator {
     return draft(program_, shape, budget);
   }
   std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
-    if (program_.method != PcaMethod::kGram || program_.options.sparsity) return std::nullopt;
-    return drowned_before(shape, budget, program_.options.preparation);
+    return eigenveil::hopeless(program_, shape, budget);
   }
   // Rows of one length where noise would have many of them shortened anyway.
   bool suits(const RowsShape& shape, const Budget& budget) const override {
@@ -95,6 +94,17 @@ nlohmann::json options_json(const PcaProgram& program) {
   else if (program.method != PcaMethod::kGram && program.method != PcaMethod::kSphere)
     add_power(options, program);
   return options;
+}
+
+std::optional<std::string> hopeless(const PcaProgram& program, const RowsShape& shape, const Budget& budget) {
+  const bool spiked = program.method == PcaMethod::kSpiked;
+  // The noise of a model-based guarantee is that of the model.
+  if (spiked && program.spiked.guarantee == Guarantee::kModel) return std::nullopt;
+  const bool products = program.method == PcaMethod::kAdaptivePower || program.method == PcaMethod::kSparsePower ||
+                        (spiked && program.spiked.subspace != Subspace::kGram);
+  return drowned_before(
+      shape, budget, program.options.preparation,
+      {.filtered = products && program.power.filter != RowFilter::kOff, .sparsity = program.options.sparsity});
 }
 
 std::string guarantee_words(const PcaProgram& program) {

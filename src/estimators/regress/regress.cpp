@@ -227,6 +227,11 @@ class RegressEstimator final : public Estimator {
     plan.events.push_back({kCovarianceLabel, GaussianEvent{1.0}});
     return plan;
   }
+  std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget) const override {
+    RowsShape without_constant = shape;
+    without_constant.columns = shape.columns - 1;
+    return drowned_before(without_constant, budget, {});
+  }
   std::size_t bytes(std::size_t columns, int threads) const override {
     // a sum per thread, the exact total (twice as wide), the released matrix and its solvers
     return columns * columns * sizeof(double) * (threads + 12);

@@ -73,6 +73,9 @@ void follow_budget(ClipOptions& options, Epsilon epsilon, Delta delta);
 /// How many directions of a public basis are worth their noise.
 std::size_t public_directions(Epsilon epsilon);
 
+/// Why noise will hide everything of such rows, if it will: from their public number.
+std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClipOptions& options);
+
 /// Every answer `fit_clip` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_clip(Adjacency adjacency, const ClipOptions& options);
 

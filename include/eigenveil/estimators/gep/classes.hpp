@@ -31,7 +31,7 @@ struct ClassOptions {
 struct ClassResult {
   GepResult solution;
   Matrix class_means;  ///< C x d, in the features' units (after the mean of `prepared_mean`, if any)
-  Vector priors;       ///< C, sum 1: released counts, those below zero set to zero
+  Vector priors;       ///< C, sum 1: released counts, those that noise hides set to zero; all hidden: all alike
   Vector mean;         ///< d: of all rows, in the features' units
   double rows;
   std::vector<std::size_t> empty;  ///< classes whose released count is no larger than noise
@@ -43,6 +43,9 @@ Status check(const RowsShape& shape, const ClassOptions& options);
 /// The means of C classes enter the directions once, the d x d matrix B through its inverse: noise in both costs the
 /// least where their shares of mu^2 are about as 2 C to d (src/estimators/gep/classes.cpp).
 ClassOptions with_sums_share(ClassOptions options, std::size_t columns);
+
+/// Why noise will hide all classes of such rows, if it will.
+std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClassOptions& options);
 
 /// Every answer `fit_classes` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_classes(Adjacency adjacency, const ClassOptions& options);

@@ -51,6 +51,8 @@ std::unique_ptr<Estimator> estimator(PcaProgram program);
 nlohmann::json options_json(const PcaProgram& program);
 /// What the ledger remembers of a fit whose guarantee rests on a model.
 std::string guarantee_words(const PcaProgram& program);
+/// Why rows of that shape would teach nothing, if they would not.
+std::optional<std::string> hopeless(const PcaProgram& program, const RowsShape& shape, const Budget& budget);
 /// Of correlations: the deviations of the features, and what was left out.
 void add_spread(Fit& fit, const PcaResult& pca);
 /// Noise edge, rates of the error, and what a model-based guarantee assumes.
