@@ -166,6 +166,9 @@ class Estimator(Release):
         return _bar() if self.progress is True else self.progress or None
 
     def _release(self, tables: Sequence[Table], options: dict[str, Any], stacklevel: int = 3) -> Model:
+        for one in tables:
+            if getattr(self, "person", None) is not None and one.unfit:
+                raise BadInput(f"`person`: {one.unfit}")
         try:
             core = _core.fit(self._kind, [one.source for one in tables], options, self._spending(), self._listener())
         except EigenveilError as error:
