@@ -173,6 +173,10 @@ class Estimator(Release):
         return _bar() if self.progress is True else self.progress or None
 
     def _release(self, tables: Sequence[Table], options: dict[str, Any], stacklevel: int = 3) -> Model:
+        for one in tables:
+            if getattr(self, "person", None) is not None and one.unfit:
+                raise BadInput(f"`person`: {one.unfit}")
+
         # Before the charge: where warnings are errors, nothing is charged.
         def warn(words: str) -> None:
             warnings.warn(self._named(words) + ".", ConcernWarning, stacklevel=stacklevel + 1)

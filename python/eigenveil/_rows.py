@@ -107,13 +107,14 @@ def _array(X: Any, what: str) -> np.ndarray:
 class Table:
     """Rows for one call, and what their columns are called."""
 
-    def __init__(self, source: Any, names: list[str] | None, columns: int | None):
+    def __init__(self, source: Any, names: list[str] | None, columns: int | None, unfit: str | None = None):
         self.source = source
+        self.unfit = unfit  # why no column of it can say whose rows they are; None: one can
         self.names = names  # None: they have none of their own
         self.columns = columns  # None: a file, whose columns the library finds
 
     def named(self, names: list[str]) -> "Table":
-        return Table(_core.join([self.source], names), names, self.columns)
+        return Table(_core.join([self.source], names), names, self.columns, self.unfit)
 
 
 def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
@@ -135,7 +136,18 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
     if array.shape[1] == 0:
         raise BadInput(f"0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
     given = own if own is not None else names or []
-    return Table(_core.array(array, given), own, array.shape[1])
+    return Table(_core.array(array, given), own, array.shape[1], _unfit(np.asarray(X).dtype, what))
+
+
+def _unfit(dtype: np.dtype, what: str) -> str | None:
+    """By the type alone, whatever the ids are."""
+    if dtype.kind not in "biuf":
+        return (f"{what} is an array of text or objects, of which numbers are made: '1' and '01' would be one person. "
+                "Give a table whose column of ids is text, or an array of integers")
+    if dtype.kind == "f" and dtype.itemsize < 8:
+        return (f"{what} is an array of {dtype}, whose integers are rounded from 2^{np.finfo(dtype).nmant + 1} on: two people "
+                "would be one. Give an array of float64 or of integers, or a table")
+    return None
 
 
 def _holds_parquet(folder: str) -> bool:
@@ -162,4 +174,4 @@ def beside(left: Table, right: Table, prefixes: tuple[str, str]) -> tuple[Table,
     second = right.names or [f"{prefixes[1]}{i + 1}" for i in range(right.columns)]
     if set(first) & set(second):
         first, second = [f"x.{name}" for name in first], [f"y.{name}" for name in second]
-    return Table(_core.join([left.source, right.source], first + second), None, len(first + second)), first, second
+    return Table(_core.join([left.source, right.source], first + second), None, len(first + second), left.unfit or right.unfit), first, second

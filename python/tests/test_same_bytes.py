@@ -272,6 +272,18 @@ def test_people(rows, program, tmp_path, weight):
         ev.PCA(2, row_bound=3, max_rows_per_person=2, **SEEDED).fit(frame)
 
 
+def test_arrays_whose_ids_would_be_rounded_or_read_as_numbers_are_refused(rows):
+    X = np.column_stack([np.arange(600) % 200, rows[:600, :3]])
+    pca = ev.PCA(2, row_bound=3, person=1, **SEEDED)
+    for ids in (X.astype(np.float32), X.astype(np.float16)):
+        with pytest.raises(ev.BadInput, match=r"rounded from 2\^(24|11) on"):
+            pca.fit(ids)
+    for ids in (X.astype(object), X.astype(str)):
+        with pytest.raises(ev.BadInput, match="'1' and '01' would be one person"):
+            pca.fit(ids)
+    ev.PCA(2, row_bound=3, **SEEDED).fit(X.astype(np.float32))
+
+
 def test_people_of_an_array_are_a_column_by_its_place(rows, program, tmp_path):
     X = np.column_stack([np.arange(600) % 200, rows[:600, :3]])
     expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--row-bound", 3, "--person", "1")

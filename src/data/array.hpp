@@ -31,6 +31,8 @@ class ArrayReader {
   /// Called after the last row: what must hold at the end.
   virtual Status finish() { return {}; }
   virtual double progress() const = 0;
+  /// Integers below this are exact in the type that the numbers are stored in.
+  virtual double exact_below() const { return 0x1p53; }
   /// How many rows to ask for at once, if `most` of them have about kPieceBytes.
   virtual std::size_t rows_at_once(std::size_t most) const { return most; }
 };

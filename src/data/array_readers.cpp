@@ -32,6 +32,7 @@ class RowOrderReader final : public ArrayReader {
   Status skip(std::size_t rows) override { return stream_->skip(std::uint64_t{rows} * row_bytes_); }
   Status finish() override { return expect_end(*stream_); }
   double progress() const override { return stream_->progress(); }
+  double exact_below() const override { return data::exact_below(type_); }
 
  private:
   std::unique_ptr<ByteStream> stream_;
@@ -70,6 +71,7 @@ class ColumnOrderReader final : public ArrayReader {
   double progress() const override {
     return shape_.rows == 0 ? 1.0 : static_cast<double>(done_) / static_cast<double>(shape_.rows);
   }
+  double exact_below() const override { return data::exact_below(type_); }
 
  private:
   FetchBytes fetch_;

@@ -77,10 +77,11 @@ class ArraySource final : public RowSource {
 Table array_table(const std::string& name, const ArrayShape& shape, std::unique_ptr<ArrayReader> reader) {
   return table_of(name, {shape.columns, {}},
                   [name, shape, reader = std::move(reader)](Selection selection, const SourceOptions& options) mutable {
+                    const double below = reader->exact_below();
                     auto rows = std::make_unique<ArraySource>(name, shape, std::move(reader),
                                                               with_person_last(std::move(selection)), options.bad_rows);
                     return Result<std::unique_ptr<RowSource>>(
-                        taking_person(std::move(rows), options.person, name, options.bad_rows));
+                        taking_person(std::move(rows), options.person, name, options.bad_rows, below));
                   });
 }
 

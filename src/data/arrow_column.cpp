@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "people.hpp"
 #include "text.hpp"
 
 namespace eigenveil::data {
@@ -231,7 +232,7 @@ Result<std::vector<std::optional<double>>> meanings(const ArrowArray& dictionary
 
 // Whose a cell is; it is not null.
 Result<PersonId> person_at(const ArrowArray& array, const ArrowColumn& column, std::int64_t at,
-                           const PersonColumn::Key& key) {
+                           const PersonColumn::Key& key, BadRows bad_rows) {
   if (is_text(column.cell)) {
     const auto text = text_at(array, column.cell, at);
     if (!text) return damaged(column.name, kBadText);
@@ -244,7 +245,10 @@ Result<PersonId> person_at(const ArrowArray& array, const ArrowColumn& column, s
     return person_of(std::to_string(static_cast<const std::uint64_t*>(array.buffers[1])[array.offset + at]), key);
   double number = kMissing;
   copy_numbers(array, column.cell, at, 1, 1, &number, 1);
-  return person_of(number, key);
+  const double below = column.cell == ArrowCell::kFloat16   ? kExactHalf
+                       : column.cell == ArrowCell::kFloat32 ? kExactFloat
+                                                            : kExactDouble;
+  return person_of_number(number, below, key, bad_rows);
 }
 
 }  // namespace
@@ -406,11 +410,11 @@ Status ColumnReader::read_people(std::int64_t first, std::int64_t count, PersonI
       at = static_cast<std::int64_t>(index);
       if (may_have_nulls(*cells) && !valid(*cells, at)) continue;
     }
-    const auto person = person_at(*cells, chosen_->column, at, key);
-    if (!person && bad_rows == BadRows::kError)
+    const auto person = person_at(*cells, chosen_->column, at, key, bad_rows);
+    if (!person)
       return bad_input(fmt::format("{}: row {}, column {}: {}", name, row + i + 1, in_quotes(chosen_->column.name),
                                    person.error().message));
-    out[i] = person ? *person : PersonId{};
+    out[i] = *person;
   }
   return {};
 }

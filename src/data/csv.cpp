@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "csv_text.hpp"
+#include "eigenveil/data/whose.hpp"
 #include "format.hpp"
 #include "text.hpp"
 #include "unread_rows.hpp"
@@ -107,9 +108,10 @@ class CsvSource final : public RowSource {
     }
   }
 
+  // The id stays if its field came before the break: the row is a bad one of a person who is known.
   void unread(double* out) {
     std::fill_n(out, selection_.names.size(), kUnread);
-    whose_ = {};
+    if (whose_.missing()) whose_ = kUnreadPerson;
   }
 
   Scan read_field(const char*& at, std::size_t column, double* out, std::size_t& line_breaks) {
@@ -129,6 +131,8 @@ class CsvSource final : public RowSource {
     std::string_view text;
     const Scan scan = csv_->dialect().field(at, csv_->end(), text, scratch_, line_breaks);
     if (use.use == Use::kSkip || (scan != Scan::kField && scan != Scan::kLast) || bad_field_) return scan;
+    // Of a line that is too long what lies beyond the limit is not there, wherever the window happens to end.
+    if (use.use == Use::kPerson && forgiving_ && csv_->is_too_long(at)) return scan;
     if (use.use == Use::kPerson)
       whose_ = is_missing(text) ? PersonId{} : person_of(text, key_);
     else

@@ -17,6 +17,11 @@ struct ElementType {
   bool big_endian = false;
 };
 
+/// Integers below this are exact as numbers of the type, and as doubles.
+inline double exact_below(const ElementType& type) {
+  return type.kind == ElementKind::kFloat && type.size == 4 ? 0x1p24 : 0x1p53;
+}
+
 template <class T, bool Swap>
 double load_element(const char* from) {
   T value;

@@ -3,6 +3,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "array.hpp"
@@ -102,6 +103,7 @@ struct Opened {
   Handle set;
   ArrayShape shape;
   std::size_t dimensions = 0;
+  double exact_below = 0x1p53;
 };
 
 class Hdf5Reader final : public ArrayReader {
@@ -129,6 +131,7 @@ class Hdf5Reader final : public ArrayReader {
   double progress() const override {
     return opened_.shape.rows == 0 ? 1.0 : static_cast<double>(done_) / static_cast<double>(opened_.shape.rows);
   }
+  double exact_below() const override { return opened_.exact_below; }
 
  private:
   Status read_piece(std::size_t rows) {
@@ -159,6 +162,15 @@ Result<std::size_t> element_size(const std::string& name, hid_t set) {
   if ((kind != H5T_INTEGER && kind != H5T_FLOAT) || size == 0 || size > 16)
     return bad_input(fmt::format("{}: does not hold plain numbers; integers or floats are expected", name));
   return size;
+}
+
+/// Integers below 2^(bits of the mantissa + 1) are exact in a float.
+double exact_integers(hid_t set) {
+  const Handle type(H5Dget_type(set));
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, bits = 0;
+  if (!type.valid() || H5Tget_class(type.get()) != H5T_FLOAT) return 0x1p53;
+  if (H5Tget_fields(type.get(), &sign, &exponent, &exponent_bits, &mantissa, &bits) < 0 || bits >= 52) return 0x1p53;
+  return std::ldexp(1.0, static_cast<int>(bits) + 1);
 }
 
 /// Opens the data set again with a cache that holds all chunks of a row, up to the limit.
@@ -231,6 +243,7 @@ Status open_set(const Recognised& from, const std::string& member, Opened& opene
   hsize_t extent[2] = {0, 1};
   if (H5Sget_simple_extent_dims(space.get(), extent, nullptr) < 0) return damaged(name);
   opened.dimensions = dimensions;
+  opened.exact_below = exact_integers(opened.set.get());
   const Result<ArrayShape> shape = array_shape(name, {extent, extent + dimensions}, *element);
   if (!shape.ok()) return shape.error();
   opened.shape = *shape;

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "eigenveil/data/whose.hpp"
 #include "people.hpp"
+#include "text.hpp"
 
 namespace eigenveil {
 
@@ -18,7 +20,7 @@ PersonId person_of(std::string_view text, const PersonColumn::Key& key) {
   PersonId id;
   std::memcpy(&id.high, hash, 8);
   std::memcpy(&id.low, hash + 8, 8);
-  if (id.missing()) id.low = 1;
+  if (id.missing() || id == kUnreadPerson) id.low = 2;
   return id;
 }
 
@@ -26,23 +28,46 @@ Result<PersonId> person_of(double number, const PersonColumn::Key& key) {
   if (std::isnan(number)) return PersonId{};
   if (!(std::fabs(number) < 0x1p53) || number != std::trunc(number))
     return bad_input(
-        "the id is no integer below 2^53, and such numbers may be rounded: give the ids as integers, or as text in a "
-        "CSV file");
+        "the id is no integer below 2^53, and such numbers may be rounded, so that two people are one: give smaller "
+        "integers, or the ids as text, in a CSV file or a table");
   return person_of(fmt::format("{}", static_cast<long long>(number)), key);
 }
 
+PersonId person_of_line(std::string_view line, const PersonColumn::Key& key) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!line.empty() && blank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && blank(line.back())) line.remove_suffix(1);
+  return data::is_missing(line) ? PersonId{} : person_of(line, key);
+}
+
 namespace data {
+
+Result<PersonId> person_of_number(double number, double below, const PersonColumn::Key& key, BadRows bad_rows) {
+  auto whole = person_of(number, key);
+  if (bad_rows == BadRows::kError) {
+    if (!whole || !(std::fabs(number) >= below)) return whole;
+    return bad_input(
+        fmt::format("the id is no integer below 2^{}, and the numbers of this type are rounded from there on, so that "
+                    "two people are one: give the ids as integers, as numbers of 64 bits, or as text",
+                    std::ilogb(below)));
+  }
+  if (whole) return whole;
+  // No text of a CSV file has a NUL byte.
+  char bytes[8 + sizeof(number)] = "\0number";
+  std::memcpy(bytes + 8, &number, sizeof(number));
+  return person_of(std::string_view(bytes, sizeof(bytes)), key);
+}
 
 Status NumberedPeople::next(RawBatch& batch, std::size_t max_rows) {
   EIGENVEIL_TRY(source().next(batch, max_rows));
   const std::size_t width = names_.size();
   batch.people.resize(batch.rows);
   for (std::size_t i = 0; i < batch.rows; ++i) {
-    const auto person = person_of(batch.values[i * (width + 1) + width], person_.key);
-    if (!person && bad_rows_ == BadRows::kError)
+    const auto person = person_of_number(batch.values[i * (width + 1) + width], below_, person_.key, bad_rows_);
+    if (!person)
       return bad_input(fmt::format("{}: row {}, column '{}': {}", name_, batch.first_row + i + 1, person_.column,
                                    person.error().message));
-    batch.people[i] = person ? *person : PersonId{};
+    batch.people[i] = *person;
     std::memmove(&batch.values[i * width], &batch.values[i * (width + 1)], width * sizeof(double));
   }
   batch.values.resize(batch.rows * width);
@@ -58,9 +83,9 @@ Selection with_person_last(Selection selection) {
 }
 
 std::unique_ptr<RowSource> taking_person(std::unique_ptr<RowSource> source, const std::optional<PersonColumn>& person,
-                                         std::string name, BadRows bad_rows) {
+                                         std::string name, BadRows bad_rows, double below) {
   if (!person) return source;
-  return std::make_unique<NumberedPeople>(std::move(source), *person, std::move(name), bad_rows);
+  return std::make_unique<NumberedPeople>(std::move(source), *person, std::move(name), bad_rows, below);
 }
 
 }  // namespace data

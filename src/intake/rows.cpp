@@ -12,6 +12,7 @@
 
 #include "eigenveil/data/passing_source.hpp"
 #include "eigenveil/data/sliced_source.hpp"
+#include "eigenveil/data/whose.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 #include "rows_at_hand.hpp"
 
@@ -210,7 +211,9 @@ Result<std::vector<PersonId>> listed_people(const std::string& path) {
   std::vector<PersonId> people;
   for (std::string line; std::getline(file, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    people.push_back(line.empty() ? PersonId{} : person_of(line, key));
+    // A mark of its encoding is no part of the first id, as it is none of a CSV file.
+    const bool marked = people.empty() && line.starts_with("\xef\xbb\xbf");
+    people.push_back(person_of_line(std::string_view(line).substr(marked ? 3 : 0), key));
   }
   return people;
 }

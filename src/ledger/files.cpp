@@ -74,6 +74,28 @@ Status ledger::refuse_other_owners(const Database& db, const Payer& payer) {
   return {};
 }
 
+Status ledger::refuse_other_people(const Database& db, const Account& account, const Payer& payer,
+                                   const PrivacyPlan& plan) {
+  // Of several files that belong together the last may list people: they are called by its name.
+  if (plan.person.empty() || payer.files.files.size() < 2) return {};
+  const FileKeys::File& list = payer.files.files.back();
+  if (std::filesystem::path(list.named).stem() != plan.person) return {};
+  Statement row(db, "SELECT content FROM file WHERE dataset = ?", account.id);
+  bool any = false;
+  for (;;) {
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) break;
+    if (row.text(0) == list.own.front().content) return {};
+    any = true;
+  }
+  if (!any) return {};
+  return budget_refused(
+      fmt::format("{} is not the list of people that data set '{}' knows: whoever pays for people pays for the same "
+                  "ones each time. Give the list that belongs to it, or use a data set that was made with this one "
+                  "among its `data`",
+                  list.named, payer.dataset));
+}
+
 Status ledger::bind_files(const Database& db, std::int64_t dataset, const FileKeys& files) {
   for (const FileKeys::File& file : files.files)
     for (const FileKeys::Key& key : file.own)

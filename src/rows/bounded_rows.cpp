@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "eigenveil/base/parallel.hpp"
+#include "eigenveil/data/whose.hpp"
 
 namespace eigenveil {
 namespace {
@@ -73,12 +74,18 @@ class ByCount {
 Status check_people(const RawBatch& batch, const PersonRule& rule) {
   if (batch.people.size() != batch.rows) return internal_error("the rows do not say whose they are");
   if (rule.missing_is_own) return {};
-  for (std::size_t i = 0; i < batch.rows; ++i)
+  for (std::size_t i = 0; i < batch.rows; ++i) {
+    if (batch.people[i] == kUnreadPerson)
+      return bad_input(fmt::format(
+          "row {}: the line cannot be read as far as the person's id; mend it, or let `missing_person` own take all "
+          "such lines for those of one person",
+          batch.first_row + i + 1));
     if (batch.people[i].missing())
       return bad_input(fmt::format(
           "row {}: the person's id is missing; fill it in, or let `missing_person` own make such a row a person of its "
           "own (whoever has several of them is then several people)",
           batch.first_row + i + 1));
+  }
   return {};
 }
 

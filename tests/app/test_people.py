@@ -222,6 +222,78 @@ class People(AppTest):
         np.save(self.path("d.npy"), rows)
         self.assertIn("no integer below 2^53", self.run_program(*args, expect=BAD_INPUT).stderr)
 
+    def sum_of_squares(self, data, *options):
+        """The Gram's first entry times the number of people: what one person can move by one."""
+        self.run_program("covariance", data, "--center", "none", "--missing-person", "own", "--epsilon", 900, "--delta", 1e-6,
+                         "--insecure-seed", 7, "--no-ledger", "--out", "m.npz", *options)
+        with zipfile.ZipFile(self.path("m.npz")) as model:
+            return np.load(self.path("m.npz"))["second_moments"][0, 0] * json.loads(model.read("manifest.json"))["people"]
+
+    def test_no_id_makes_a_person_many(self):
+        """One person has 1 row or 40, with an id that is no whole number."""
+        for kind, ids in (("f8", 2. ** 60), ("f8", 1.5), ("f8", np.inf), ("i8", 2 ** 60)):
+            found = []
+            for rows in (1, 40):
+                others = np.column_stack([np.arange(200), np.zeros(200)])
+                np.save(self.path("d.npy"), np.vstack([others, np.tile([ids, 1], (rows, 1))]).astype(kind))
+                found.append(self.sum_of_squares("d.npy", "--range", "-1:1", "--person", 1, "--missing", "zero-row"))
+            self.assertAlmostEqual(found[1], found[0], delta=.5, msg=f"{kind} {ids}")
+
+    def test_no_malformed_line_makes_a_person_many(self):
+        rule = '[[column]]\nname = "a"\nkind = "numeric"\nlower = -1\nupper = 1\nmissing = 1\n'
+        self.write("one.toml", 'header = "yes"\n' + rule)
+        for line in ("q", "q,1,2", 'q,"1"2', ""):
+            found = []
+            for rows in (1, 40):
+                lines = ["who,a", *[f"p{i},0" for i in range(200)], *[line] * rows]
+                self.write("d.csv", "\n".join(lines) + "\n")
+                found.append(self.sum_of_squares("d.csv", "--schema", "one.toml", "--person", "who", "--missing", "value"))
+            self.assertAlmostEqual(found[1], found[0], delta=.5, msg=line)
+        self.write("d.csv", "a,who\n0,p\n0\n")
+        done = self.run_program("covariance", "d.csv", "--schema", "one.toml", "--person", "who", "--missing", "value", *BUDGET_FLAGS,
+                                "--no-ledger", expect=BAD_INPUT)
+        self.assertIn("cannot be read as far as the person's id", " ".join(done.stderr.split()))
+
+    def test_numbers_of_32_bits_are_ids_below_2_24(self):
+        rows = self.random.uniform(-1, 1, size=(100, 3)).astype("f4")
+        rows[:, 2] = np.arange(100) + 2. ** 24
+        np.save(self.path("d.npy"), rows)
+        done = self.run_program("pca", "d.npy", "--range", "-1:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person", 3,
+                                expect=BAD_INPUT)
+        self.assertIn("no integer below 2^24", done.stderr)
+
+    def test_a_list_of_ids_is_read_as_a_column_is(self):
+        x = self.random.normal(size=(300, 4))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :3])
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 1, *BUDGET_FLAGS, "--insecure-seed", 1, "--no-ledger", "--method", "cross",
+               "--person", "who.txt", "--out", "m.npz"]
+        (self.folder / "who.txt").write_bytes(b"\xef\xbb\xbfp0\r\n" + b"".join(b"p%d%s\n" % (i // 2, b" " * (i % 3)) for i in range(1, 300)))
+        self.run_program(*fit)
+        self.assertEqual(json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))["people"], 150)
+        self.write("who.txt", "".join("NA\n" if i == 3 else f"p{i // 2}\n" for i in range(300)))
+        self.assertIn("the person's id is missing", self.run_program(*fit, expect=BAD_INPUT).stderr)
+
+    def test_another_list_of_people_is_not_paid_for(self):
+        x = self.random.normal(size=(300, 4))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :3])
+        self.write("who.txt", "".join(f"p{i // 10}\n" for i in range(300)))
+        (self.folder / "other").mkdir()
+        self.write("other/who.txt", "".join(f"{i}\n" for i in range(300)))
+        fit = ["clip", "fit", "--x", "x.npy", "--y", "y.npy", "--dim", 1, *BUDGET_FLAGS, "--method", "cross", "--out", "m.npz"]
+        for made in (["--data", "x.npy", "--data", "y.npy", "--data", "who.txt"], []):
+            with self.subTest(made=made):
+                ledger = ["--ledger", f"{len(made)}.db"]
+                self.run_program("ledger", "create", "visits", "--epsilon", 9, "--delta", 1e-5, "--person", "who", *made, *ledger)
+                self.run_program(*fit, "--person", "who.txt", "--dataset", "visits", *ledger)
+                for dataset in (["--dataset", "visits"], []):
+                    done = self.run_program(*fit, "--person", "other/who.txt", *dataset, *ledger, expect=BUDGET)
+                    self.assertIn("is not the list of people that data set 'visits' knows", " ".join(done.stderr.split()))
+                (self.folder / "copy").mkdir(exist_ok=True)
+                shutil.copy(self.path("who.txt"), self.path("copy/who.txt"))
+                self.run_program(*fit, "--person", "copy/who.txt", "--dataset", "visits", *ledger)
+
     @unittest.skipIf(WITHOUT_MPI, "no MPI here")
     @unittest.skipIf(SANITIZED, "MPI itself leaks")
     def test_ranks_that_share_people_release_what_one_process_does(self):

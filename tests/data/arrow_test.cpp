@@ -174,6 +174,40 @@ TEST(Arrow, NumbersOfEveryTypeBecomeRows) {
   EXPECT_EQ(stream.arrays_released, 1);
 }
 
+TEST(Arrow, ANumberThatIsNoWholeIdIsOnePersonInAllItsRows) {
+  const auto people = [](Stream& stream, BadRows bad_rows) -> Result<std::vector<PersonId>> {
+    SourceOptions options;
+    options.columns = {"a"};
+    options.person = PersonColumn{"who", {5}};
+    options.bad_rows = bad_rows;
+    GivenRows given(EIGENVEIL_TRY(arrow_source(stream.get())));
+    const auto chosen = EIGENVEIL_TRY(given.take(options));
+    RawBatch batch;
+    EIGENVEIL_TRY(chosen->next(batch, 10));
+    return batch.people;
+  };
+  const auto doubles = [] {
+    auto stream = std::make_unique<Stream>();
+    stream->add<double>("a", "g", {1, 1, 1});
+    stream->add<double>("who", "g", {1.5, 1.5, 2});
+    return stream;
+  };
+  const auto found = people(*doubles(), BadRows::kMissing);
+  ASSERT_TRUE(found.ok());
+  EXPECT_FALSE((*found)[0].missing());
+  EXPECT_EQ((*found)[0], (*found)[1]);
+  EXPECT_EQ((*found)[2], person_of("2", {5}));
+  EXPECT_FALSE(people(*doubles(), BadRows::kError).ok());
+  // Rounded where the type is: 2^24 of 32 bits, 2^11 of 16.
+  Stream floats, halves;
+  floats.add<double>("a", "g", {1});
+  floats.add<float>("who", "f", {0x1p24F});
+  EXPECT_THAT(people(floats, BadRows::kError).error().message, testing::HasSubstr("no integer below 2^24"));
+  halves.add<double>("a", "g", {1});
+  halves.add<std::uint16_t>("who", "e", {0x6800});
+  EXPECT_THAT(people(halves, BadRows::kError).error().message, testing::HasSubstr("no integer below 2^11"));
+}
+
 TEST(Arrow, BatchesFlowIntoEachOther) {
   Stream stream;
   stream.add<double>("a", "g", {1, 2});

@@ -50,8 +50,14 @@ PairViews pair_views(const Batch& batch, std::size_t x_columns, const Matrix& te
     return {batch.rows.leftCols(d1), batch.rows.rightCols(batch.rows.cols() - d1)};
   }
   PairViews pairs{batch.rows, RowMajorMatrix(batch.rows.rows(), texts.cols())};
-  for (Eigen::Index i = 0; i < batch.rows.rows(); ++i)
-    pairs.y.row(i) = texts.row(batch.classes[static_cast<std::size_t>(i)]);
+  for (Eigen::Index i = 0; i < batch.rows.rows(); ++i) {
+    const Eigen::Index class_of = batch.classes[static_cast<std::size_t>(i)];
+    // A label that could not be read is no class: its text is zero, as its image is.
+    if (class_of >= 0 && class_of < texts.rows())
+      pairs.y.row(i) = texts.row(class_of);
+    else
+      pairs.y.row(i).setZero();
+  }
   return pairs;
 }
 

@@ -153,6 +153,17 @@ TEST(ClipTraining, BatchesAreChargedWithTwiceTheClip) {
   EXPECT_EQ(query.sensitivity().value() * query.exact({})->unit, 2 * 0.2);
 }
 
+TEST(ClipTraining, ALabelThatIsNoClassHasNoText) {
+  std::mt19937_64 random(3);
+  const Matrix texts = normal_matrix(random, 3, 4);
+  const Batch batch{normal_matrix(random, 4, 2), {2, -1, 3, 0}};
+  const PairViews pairs = pair_views(batch, 2, texts);
+  EXPECT_EQ(pairs.y.row(0), texts.row(2));
+  EXPECT_TRUE(pairs.y.row(1).isZero(0));
+  EXPECT_TRUE(pairs.y.row(2).isZero(0));
+  EXPECT_EQ(pairs.y.row(3), texts.row(0));
+}
+
 // An audit: a batch whose gradient is -u, and u once a pair is added. W = [I 0] makes x = (., ., 1) nearly invisible,
 // so that such a pair's derivative is as large as one likes.
 TEST(ClipTraining, OnePairMoreTurnsTheClippedGradientRightRound) {
