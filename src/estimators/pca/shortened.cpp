@@ -50,8 +50,7 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
     const Vector kept = (z.top.transpose() * weights).cwiseQuotient(z.top.colwise().sum().transpose());
     // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
     found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
-    if (seen.others > 0)
-      found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
+    if (seen.others > 0) found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
     if (radius) {
       found.top = found.top.cwiseMin(10 * wanted.top);
       found.rest = std::min(found.rest, 10 * wanted.rest);
