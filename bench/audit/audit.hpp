@@ -63,8 +63,8 @@ struct Scores {
 /// Below epsilon at this delta, but for a chance of alpha. The threshold is chosen on the first half of the runs; on
 /// the second half both probabilities have alpha / 2.
 inline double epsilon_below(const Scores& scores, double delta, double alpha = 0.001) {
-  const auto part_of = [](const std::vector<double>& all, bool second) {
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 5);
+  const auto half = [](const std::vector<double>& all, bool second) {
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::vector<double> part(second ? middle : all.begin(), second ? all.end() : middle);
     std::sort(part.begin(), part.end());
     return part;
@@ -80,8 +80,8 @@ inline double epsilon_below(const Scores& scores, double delta, double alpha = 0
     const double q = upper_bound(share(seldom), seldom.size(), alpha / 2);
     return p > delta ? std::log((p - delta) / q) : 0.0;
   };
-  const Scores first{part_of(scores.absent, false), part_of(scores.present, false)};
-  const Scores second{part_of(scores.absent, true), part_of(scores.present, true)};
+  const Scores first{half(scores.absent, false), half(scores.present, false)};
+  const Scores second{half(scores.absent, true), half(scores.present, true)};
   double best = 0, chosen = 0;
   bool chosen_above = true;
   const auto consider = [&](double t) {
