@@ -215,12 +215,15 @@ class Estimator(Release):
 
     def _scores(self, X: Any) -> np.ndarray:
         model = self._fitted()
-        found = table(X, what="X")
+        return model.transform(self._checked(table(X, what="X")))
+
+    def _checked(self, found: Table) -> Table:
+        """Refuses rows without names that have another number of columns."""
         wanted = self.n_features_in_
         if found.columns is not None and found.names is None and found.columns != wanted:
             raise BadInput(f"X has {found.columns} features, but {type(self).__name__} is expecting {wanted} features "
                            "as input")
-        return model.transform(found)
+        return found
 
     def _schema(self) -> Schema | None:
         schema = getattr(self, "schema", None)

@@ -169,7 +169,7 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
         """The class of each row. Not private."""
         model = self._fitted()
         places = {name: place for place, name in enumerate(self.manifest_["classes"])}
-        found = model._core.predict_classes(model._table(X))
+        found = model._core.predict_classes(model._table(self._checked(table(X, what="X"))))
         return self.classes_[[places[name] for name in found]]
 
     def __sklearn_tags__(self) -> Any:

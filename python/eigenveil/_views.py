@@ -20,7 +20,13 @@ def _pair(X: Any, Y: Any, what: str) -> tuple[Any, Any]:
         return X, Y
     if isinstance(X, (tuple, list)) and len(X) == 2:
         return X[0], X[1]
-    raise UsageError(f"`fit` of {what} takes two tables: fit((X, Y)) or fit(X, Y)")
+    raise UsageError(f"`fit` of {what} takes two tables, fit((X, Y)) or fit(X, Y): requires y to be passed, but the "
+                     "target y is None")
+
+
+def _view(Y: Any) -> Any:
+    """A view of one column may come as a list of numbers."""
+    return Y.reshape(-1, 1) if isinstance(Y, np.ndarray) and Y.ndim == 1 else Y
 
 
 class _TwoViews:
@@ -34,6 +40,10 @@ class _TwoViews:
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """`fit`, then `transform` of the same rows, whose scores are not private."""
+        return self.fit(X, y).transform(X, y)  # type: ignore[attr-defined]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -61,7 +71,7 @@ class CCA(CorrelationsRelease, _TwoViews, Generalized):
             return rows, options, rows
         first, second = _pair(X, Y, "two tables")
         left = table(first, what="X")
-        joined, options["x_columns"], options["y_columns"] = beside(left, table(second, what="Y"), ("x", "y"))
+        joined, options["x_columns"], options["y_columns"] = beside(left, table(_view(second), what="Y"), ("x", "y"))
         return joined, options, left
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -70,9 +80,15 @@ class CCA(CorrelationsRelease, _TwoViews, Generalized):
         self._keep(self._release([rows], options), left.names, left.columns)
         return self
 
-    def transform(self, X: Any, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of both views. They describe single rows and are not private."""
-        scores = self._fitted().transform(self._tables(X, Y)[0])
+    def transform(self, X: Any, Y: Any = None) -> Any:
+        """Scores of both views; of an array X alone, its own. They describe single rows and are not private."""
+        model = self._fitted()
+        if Y is None and self.x_columns is None and not isinstance(X, (tuple, list)):
+            rows = np.asarray(X)
+            self._checked(table(rows, what="X"))
+            other = np.zeros((len(rows), len(model._core.columns) - self.n_features_in_))  # decides nothing
+            return self.transform(rows, other)[0]
+        scores = model.transform(self._tables(X, Y)[0])
         half = scores.shape[1] // 2
         return scores[:, :half], scores[:, half:]
 
@@ -165,18 +181,18 @@ class ContrastiveHeads(HeadsRelease, _TwoViews, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """fit((X, Y)) or fit(X, Y)."""
         first, second = _pair(X, y, "two views")
-        views = [table(first, what="X"), table(second, what="Y")]
+        views = [table(first, what="X"), table(_view(second), what="Y")]
         names, count = views[0].names, views[0].columns
         self._keep(self._release(views, self._options()), names, count)
         return self
 
     def embed_x(self, X: Any) -> np.ndarray:
         """Unit vectors of rows of the first view. Not private."""
-        return self._fitted()._core.embed(table(X, what="X").source, False)
+        return self._fitted()._core.embed(self._checked(table(X, what="X")).source, False)
 
     def embed_y(self, Y: Any) -> np.ndarray:
         """Unit vectors of rows of the second view. Not private."""
-        return self._fitted()._core.embed(table(Y, what="Y").source, True)
+        return self._fitted()._core.embed(table(_view(Y), what="Y").source, True)
 
     def transform(self, X: Any, Y: Any = None) -> Any:
         """Embeddings of X; of both views for two tables."""

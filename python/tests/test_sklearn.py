@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """scikit-learn's own checks, and what a private estimator cannot do, with the reason."""
+import os
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -8,18 +12,40 @@ import eigenveil as ev
 pytestmark = pytest.mark.usefixtures("quiet")
 BUDGET = {"epsilon": 10, "delta": 1e-6, "ledger": None, "insecure_seed": 1}
 EMPTY = "no rows are as good as any number: how many there are may be private"
-NAN = "a value that is infinite is clamped to its public range, as any other beyond it"
-REGRESSION = {
-    "check_dtype_object": "a response is a number; text is refused in the library's own words",
-    "check_estimators_empty_data_messages": EMPTY,
-    "check_estimators_nan_inf": NAN,
+INFINITE = "a value that is infinite is clamped to its public range, as any other beyond it"
+NUMBER = "a response is a number; text is refused in the library's own words"
+COLUMN = "a response of one column is taken as it is, without a warning"
+PARTNERS = "a score looks for partners in a second table, not in a list of numbers"
+BOTH = "fit_transform embeds both views, transform of X alone one"
+ONE_PAIR = "one pair is refused in the library's own words"
+LISTED = "classes are public and listed: a label that is not among them counts as zero or is refused, whatever it is"
+ROWS = {"check_estimators_empty_data_messages": EMPTY, "check_estimators_nan_inf": INFINITE}
+REGRESSION = {**ROWS, "check_dtype_object": NUMBER, "check_supervised_y_2d": COLUMN, "check_supervised_y_no_nan": INFINITE}
+LABELS = {**ROWS, "check_classifiers_one_label": LISTED, "check_classifiers_classes": LISTED,
+          "check_classifiers_regression_target": LISTED, "check_supervised_y_no_nan": LISTED, "check_supervised_y_2d": COLUMN}
+SLICES = {**ROWS, "check_dtype_object": NUMBER}
+PAIRS = {"check_estimators_nan_inf": INFINITE, "check_fit_score_takes_y": PARTNERS, "check_pipeline_consistency": PARTNERS,
+         "check_transformer_data_not_an_array": PARTNERS, "check_n_features_in_after_fitting": PARTNERS,
+         "check_transformer_general": BOTH, "check_fit2d_1sample": ONE_PAIR}
+RANGES = {"ranges": (-1000, 1000), "y_range": (-1000, 1000)}
+CASES = {
+    "PCA": (ev.PCA(1, row_bound=50, **BUDGET), ROWS),
+    "SparsePCA": (ev.SparsePCA(1, sparsity=1, row_bound=50, **BUDGET), ROWS),
+    "Covariance": (ev.Covariance(row_bound=50, **BUDGET), ROWS),
+    "LinearRegression": (ev.LinearRegression(**RANGES, **BUDGET), REGRESSION),
+    "Ridge": (ev.Ridge(alpha=0.1, **RANGES, **BUDGET), REGRESSION),
+    "CCA": (ev.CCA(1, row_bound=50, **BUDGET), {"check_estimators_nan_inf": INFINITE}),
+    "LDA": (ev.LDA(1, classes=[0, 1, 2], drop_unlisted=True, row_bound=50, **BUDGET), LABELS),
+    "SIR": (ev.SIR(1, response_range=(-10, 10), slices=3, row_bound=50, **BUDGET), SLICES),
+    "ContrastiveHeads": (ev.ContrastiveHeads(1, **BUDGET), PAIRS),
 }
-SPECTRAL = {"check_estimators_empty_data_messages": EMPTY, "check_estimators_nan_inf": NAN}
 
 
-def checked(estimator, expected):
+@pytest.mark.parametrize("name", CASES)
+def test_scikit_learns_checks(name):
     from sklearn.utils.estimator_checks import check_estimator
 
+    estimator, expected = CASES[name]
     found = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     failed = {one["check_name"]: one["exception"] for one in found if one["status"] == "failed"}
     assert not failed, "\n".join(f"{name}: {error!r:.200}" for name, error in failed.items())
@@ -28,16 +54,30 @@ def checked(estimator, expected):
     assert set(expected) <= {one["check_name"] for one in found if one["status"] == "xfail"}
 
 
-def test_pca():
-    checked(ev.PCA(1, row_bound=50, **BUDGET), SPECTRAL)
+def test_two_matrices_are_no_rows():
+    """GEP takes two square matrices: what gives it rows is refused in words, and whatever needs no fit passes."""
+    from sklearn.utils.estimator_checks import check_estimator
+
+    gep = ev.GEP(1, sensitivity_a=1e-3, sensitivity_b=1e-4, rows=100, **BUDGET)
+    found = check_estimator(gep, on_fail=None, on_skip=None)
+    assert sum(one["status"] == "passed" for one in found) > 15
+    assert not [one for one in found if one["status"] == "failed" and not isinstance(one["exception"], (ValueError, AssertionError))]
 
 
-def test_covariance():
-    checked(ev.Covariance(row_bound=50, **BUDGET), SPECTRAL)
+def test_every_reason_is_in_the_documents():
+    """docs/python.md has one table: a check, who cannot pass it, and why."""
+    source = pathlib.Path(os.environ.get("EIGENVEIL_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+    rows = re.findall(r"^\| `(check_\w+)` \| (.*?) \| (.*?) \|$", (source / "docs" / "python.md").read_text(), re.M)
+    listed = {(check, who.strip("`"), reason) for check, some, reason in rows for who in some.split(", ")}
+    assert listed == {(check, name, reason) for name, (_, reasons) in CASES.items() for check, reason in reasons.items()}
 
 
-def test_regression():
-    checked(ev.LinearRegression(ranges=(-1000, 1000), y_range=(-1000, 1000), **BUDGET), REGRESSION)
+def test_scikit_learn_knows_what_they_are():
+    from sklearn.base import is_classifier, is_regressor
+
+    for name, (one, _) in CASES.items():
+        assert is_regressor(one) == (name in ("LinearRegression", "Ridge")), name
+        assert is_classifier(one) == (name == "LDA"), name
 
 
 def test_a_pipeline_of_both(rows):

@@ -202,7 +202,7 @@ class People(AppTest):
         told = json.loads(self.run_program(*args, "--json", expect=BAD_INPUT, yes=False).stdout)
         self.assertNotIn("person", told["error"])
         self.assertNotIn("its own person", self.run_program(*args).stderr)
-        code, shown = self.in_terminal(args, "Go on?", b"no\n")
+        code, shown = self.in_terminal([*args, "--force"], "Go on?", b"no\n")
         self.assertIn("every row is its own person", " ".join(shown.split()))
 
     def test_ids_are_texts(self):

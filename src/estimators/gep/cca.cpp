@@ -96,9 +96,8 @@ class CcaOnce {
   GepOptions options_;
 };
 
-/// Values above 1 stay what they are here: noise is told from noise by them, and all would be alike at 1.
-Found found_in(const CcaResult& result, const Vector& values) {
-  Found found{values.cwiseMax(0), Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
+Found found_in(const CcaResult& result) {
+  Found found{result.correlations, Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
   found.directions << result.x_weights, result.y_weights;
   return found;
 }
@@ -124,7 +123,7 @@ Result<Found> CcaOnce::draw(const Vector& rho, const Matrix& truth, const Matrix
   const Vector r = prepared_.mean_deviation * stream.normals(S.rows(), 1);
   S += r * r.transpose();
   const auto solved = EIGENVEIL_TRY(CcaOnce(std::move(S), sigma_, prepared_, d_, options_).solve());
-  return found_in(result_of(solved, d_, prepared_), solved.values);
+  return found_in(result_of(solved, d_, prepared_));
 }
 
 Result<Verdict> CcaOnce::judge() const {
@@ -134,7 +133,7 @@ Result<Verdict> CcaOnce::judge() const {
       options_.components + 2, std::min({static_cast<std::size_t>(d_.x), static_cast<std::size_t>(d_.y),
                                          options_.sparsity.value_or(d_.x + d_.y)}));
   const auto solved = EIGENVEIL_TRY(wider.solve());
-  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_), solved.values),
+  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_)),
               .components = options_.components,
               .root = Matrix::Zero(d_.x + d_.y, d_.x + d_.y),
               .draw = {},
