@@ -91,8 +91,8 @@ Result<ImageEncoder> ImageEncoder::make(const Options& options) {
   ImageEncoder encoder(options);
   const auto kinds = joined_encoders(options.kind);
   for (const std::string& kind : kinds) EIGENVEIL_TRY(encoder.add(kind));
-  for (std::size_t i = 0; i + 1 < kinds.size(); ++i)
-    if (encoder.parts_[i].module || (i > 0 && encoder.parts_[i].scatter))
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    if ((i + 1 < kinds.size() && encoder.parts_[i].module) || (i > 0 && encoder.parts_[i].scatter))
       return usage_error(fmt::format(
           "`image_encoder` {}: of encoders side by side, scatter comes first and one with weights last", options.kind));
   return encoder;

@@ -79,13 +79,13 @@ Error SpectrumOracle::loss() {
   return internal_error("the law of the rows does not tell this");
 }
 
-// w = min(1, R / |x - s|), and of the variance lambda_j there is E w^2 x_j^2 left: lambda_j less what is cut off.
+// w = min(1, R / |x - s|), and of the variance lambda_j there is E w^2 x_j^2 left: by the few rows, over their E x_j^2.
 void SpectrumOracle::bound() {
   const Vector squared = few_.squared_norms.array() + centre_.squaredNorm();
   const double least = std::min(radius_, least_);
   weights_ = squared.unaryExpr([&](double s) { return s > least * least ? least / std::sqrt(s) : 1.0; });
-  const Vector cut = 1 - weights_.array().square();
-  const Vector left = 1 - (few_.squares.transpose() * cut).array() / static_cast<double>(cut.size());
+  const Vector left = (few_.squares.transpose() * weights_.cwiseAbs2())
+                          .cwiseQuotient(few_.squares.colwise().sum().transpose().cwiseMax(1e-300));
   root_ = columns_.lambda.cwiseProduct(left.cwiseMax(0.0)).cwiseSqrt();
 }
 

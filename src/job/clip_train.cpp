@@ -158,7 +158,7 @@ Result<std::vector<std::uint32_t>> take_person(const std::optional<PersonOptions
   if (found == all.end()) return bad_input(fmt::format("{}: has no array '{}' that says whose a pair is", path, name));
   const Tensor ids = std::move(*found);
   all.erase(found);
-  if (!ids.whole || ids.row_size() != 1 || all.empty() || ids.rows() != all.front().rows())
+  if (!ids.whole || ids.row_size() != 1 || all.empty())
     return bad_input(fmt::format("{}: '{}' must have one integer for each pair of the other arrays", path, name));
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
   std::map<std::int64_t, std::uint32_t> numbers;

@@ -7,8 +7,8 @@ import unittest
 
 ROOT = pathlib.Path(os.environ["EIGENVEIL_SOURCE_DIR"])
 OWN = re.compile(r"(^|/)regress(/|\.|$)")
-# The list of commands, the table of model kinds, the policies of sites; the call from C++ that a covariance offers.
-REGISTERED = {"apps/eigenveil/fits.cpp", "src/release/kinds.cpp", "src/federation/site_config.cpp",
+# The list of commands, the table of model kinds, the policies of sites, forecasts by name; the call from C++ that a covariance offers.
+REGISTERED = {"apps/eigenveil/fits.cpp", "src/release/kinds.cpp", "src/federation/site_config.cpp", "src/front/forecast.cpp",
               "include/eigenveil/eigenveil.hpp"}
 # What the contract asks of any estimator: the estimator; its study, forecast, command and call from C++.
 CONTRACT = {"include/eigenveil/estimators/regress/regress.hpp", "src/estimators/regress/regress.cpp",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/pca/gram.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -66,9 +67,10 @@ struct Growth {
 
 Growth growth_of(const Matrix& S, const Vector& top, const Whole& whole) {
   const double others = static_cast<double>(S.cols() - top.size());
-  const double trace = std::max(S.trace(), 1e-300);
-  const double least = 1e-9 * trace;
-  const RowSpectrum seen{top.cwiseMax(least), others > 0 ? std::max((trace - top.sum()) / others, least) : least,
+  // Of what noise alone gives, which may be below zero, next to nothing is left; `unshortened` keeps more than that.
+  const double sum_of_top = top.cwiseMax(0.0).sum();
+  const double least = 1e-6 * std::max({S.trace(), sum_of_top, 1e-290});
+  const RowSpectrum seen{top.cwiseMax(least), others > 0 ? std::max((S.trace() - sum_of_top) / others, least) : least,
                          others};
   const RowSpectrum found = whole(seen);
   const auto sum = [](const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; };
