@@ -51,7 +51,7 @@ class Memory(AppTest):
         rows = np.random.default_rng(3).normal(size=(400, 50000)).astype(np.float32)
         np.save(self.path("wide.npy"), rows)
         args = ["cca", "wide.npy", "--x-columns", "1-25000", "--y-columns", "25001-50000", "--row-bound", 250, "--components",
-                1, *BUDGET_FLAGS, "--no-ledger"]
+                1, *BUDGET_FLAGS, "--no-ledger", "--yes"]
         peak = self.peak(*args, "--noise", "each-step", "--rounds", 3, "--memory", "300M", "--threads", 2)
         self.assertLess(peak, 300 * MEGABYTE, "d^2 numbers would be 20 GB")
         self.assertEqual(np.load(self.path("model.npz"))["x_weights"].shape, (25000, 1))

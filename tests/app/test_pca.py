@@ -47,14 +47,14 @@ class Pca(AppTest):
         account = self.run_json("account", "--delta", "1e-6", *events)
         self.assertLessEqual(account["epsilon"], 1)
         self.assertGreater(account["epsilon"], 0.998)
-        self.assertEqual(len(events), 3)
+        self.assertEqual(len(events), 4)
 
     def test_nothing_in_a_release_depends_on_the_data_but_what_was_noised(self):
         # Two data sets of the same shape and the same seed: manifests agree up to what was computed from noisy answers.
         np.save(self.path("other.npy"), np.zeros((20000, 6)))
         manifests = []
         for data in ("data.npy", "other.npy"):
-            self.run_program("pca", data, *self.args[2:], "--insecure-seed", 3, "--out", "m.npz", "--no-ledger")
+            self.run_program("pca", data, *self.args[2:], "--insecure-seed", 3, "--out", "m.npz", "--no-ledger", "--row-bound", "range")
             manifest = json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))
             for released in ("warnings", "noise_edge", "verdicts"):  # made of released eigenvalues
                 manifest.pop(released)
@@ -86,7 +86,8 @@ class Pca(AppTest):
         status = self.run_json("ledger", "show", "people")
         self.assertEqual(len(status["reservations"]), 1)
         self.assertEqual(status["reservations"][0]["state"], "answered")
-        self.assertAlmostEqual(status["spent_epsilon"], 1, places=2)
+        # Beside other releases a search counts as a Gaussian answer, which is a little more than it costs alone.
+        self.assertAlmostEqual(status["spent_epsilon"], 1, delta=0.015)
         smaller = ["0.5" if a == "1" else a for a in self.args]
         self.run_program(*smaller, "--dataset", "people", "--out", "third.npz")
 
@@ -114,7 +115,7 @@ class Pca(AppTest):
     def test_zcdp_accounting_is_offered_and_looser(self):
         tight = self.run_json(*self.args)
         zcdp = self.run_json(*self.args, "--accounting", "zcdp")
-        mu = [float(r["events"][0]["mechanism"].split("mu=")[1]) for r in (tight, zcdp)]
+        mu = [float(r["events"][-1]["mechanism"].split("mu=")[1]) for r in (tight, zcdp)]
         self.assertGreater(mu[0], mu[1])
         self.assertGreater(mu[1], 0.85 * mu[0])
 
