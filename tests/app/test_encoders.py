@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import os
 import pathlib
 import stat
 import sys
@@ -162,6 +163,7 @@ class Encoders(AppTest):
         self.assertIn("mode 600", self.run_program(*embed, "--keep-embeddings", "kept", expect=BAD_INPUT).stderr)
 
     @unittest.skipIf(WITHOUT, WITHOUT)
+    @unittest.skipUnless(os.environ.get("EIGENVEIL_NIGHTLY"), "SKIPPED: scripts/nightly encoders fetches 100 MB of weights and runs them")
     def test_the_catalogue_is_fetched_and_does_what_it_says(self):
         done = self.run_program("clip", "encoders", "--fetch", "efficientnet-lite0", "minilm", expect=None)
         if done.returncode != 0 and "is there a network" in done.stderr:
