@@ -32,7 +32,8 @@ Questions questions_of_estimators() {
     if (label == "row count") return Question{Kind::CLASS_COUNTS, 1};
     if (label == "column sums") return Question{Kind::CLASS_SUMS, 1, Kind::RECENTER};
     if (label == "refined column sums") return Question{Kind::CLASS_SUMS, 1, Kind::RECENTER};
-    if (label == "row bound" || label == "rough row bound") return Question{Kind::NORM_COUNTS, 0, Kind::RECENTER};
+    if (label == "row bound" || label == "rough row bound" || label == "first row bound")
+      return Question{Kind::NORM_COUNTS, 0, Kind::RECENTER};
     if (label == "covariance") return Question{Kind::GRAM};
     if (label == "radius") return Question{Kind::NORM_COUNTS};
     if (label == "eigenvalues") return Question{Kind::PROJECTED_GRAM};

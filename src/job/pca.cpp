@@ -19,7 +19,7 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
   if (!job.method) {
     std::vector<PcaProgram> programs;
     for (PcaProgram program : candidates(options, columns)) {
-      if (program.method == PcaMethod::kSphere && job.score_plot) continue;
+      if (program.method == PcaMethod::kSphere && (job.score_plot || elsewhere(job.fit.rows))) continue;
       const std::size_t rounds = program.power.rounds;
       program.power = job.power;
       if (job.choose_rounds) program.power.rounds = rounds;
@@ -74,6 +74,8 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const Budget budget = budget_of(job.fit.privacy);
   const Calibration calibration = job.fit.privacy.calibration;
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
+  if (job.method == PcaMethod::kSphere && elsewhere(job.fit.rows))
+    return usage_error("`method` sphere is no way that sites of a federation know: use gram");
   PreparationOptions preparation = preparation_of(job.fit.rows);
   preparation.directions = job.components;
   // Directions hardly mind shorter rows, and noise falls with the square of their length.
