@@ -226,10 +226,9 @@ class Regress(AppTest):
         self.assertEqual(self.charged(), [])
 
     def test_commands_of_the_help_run(self):  # test_readme runs those of the page
-        for name in ("patients.csv", "patients.toml"):
-            shutil.copy(SOURCE / "examples" / name, self.folder)
-        self.run_program("covariance", "patients.csv", "--schema", "patients.toml", *BUDGET_FLAGS, "--out", "covariance.npz")
-        told = self.run_program("regress", "--help").stdout
+        shutil.copytree(SOURCE / "examples", self.folder / "examples")
+        self.run_program("covariance", "examples/patients.csv", "--schema", "examples/patients.toml", *BUDGET_FLAGS, "--out", "covariance.npz")
+        told = self.run_program("regress", "--help").stdout.replace("\\\n", " ")
         commands = [line.split()[1:] for line in told.splitlines() if re.match(r" *eigenveil \w+ .*--", line)]
         self.assertGreater(len(commands), 0)
         for command in commands:
