@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Callable, ClassVar, Mapping, Self, Sequence
+from typing import Any, Callable, ClassVar, Mapping, Self, Sequence, cast
 
 import numpy as np
 
@@ -284,10 +284,10 @@ class Estimator(Release):
         except EigenveilError as error:
             raise self._said(error) from None
 
-    def _delta_for(self, rows: int | None) -> float | str:
+    def _delta_for(self, rows: int | None) -> float:
         """`delta`, or what "auto" is for so many rows: rows^-1.1."""
         if self.delta != AUTO:
-            return self.delta
+            return cast(float, self.delta)  # of another kind it is refused with the sentence for it
         if rows is None:
             raise UsageError("`delta` auto follows the number of `rows`: say how many there will be")
         return max(2, rows) ** -1.1

@@ -18,7 +18,7 @@ from support import PROGRAM, AppTest
 COLUMNS = "abcdef"
 PCA = ["pca", "--components", "2"]
 MASKED = ["pca", "--components", "1", "--method", "power", "--rounds", "4"]
-POWER = ["pca", "--components", "1", "--method", "adaptive-power", "--rounds", "3"]
+POWER = ["pca", "--components", "1", "--method", "adaptive-power", "--rounds", "3", "--row-bound", "range"]
 
 
 HELD = []
