@@ -7,6 +7,11 @@ if(EXISTS ${SOURCE}/.git)  # not that of a repository around an unpacked archive
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(failed STREQUAL "0")
     set(COMMIT ${found})
+  elseif(EXISTS ${SOURCE}/.git/logs/HEAD)  # without git, or where it does not trust the folder's owner: the last line says from where to where
+    file(READ ${SOURCE}/.git/logs/HEAD log)
+    if(log MATCHES "(^|\n)[0-9a-f]+ ([0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f])[^\n]*\n?$")
+      set(COMMIT ${CMAKE_MATCH_2})
+    endif()
   endif()
 endif()
 configure_file(${IN} ${OUT} @ONLY)

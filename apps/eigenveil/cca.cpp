@@ -19,11 +19,6 @@ Result<Study> study_from(const CcaFlags& flags) {
   return study(CcaJob{std::move(fit), std::move(choices), flags.x_columns, flags.y_columns});
 }
 
-int run(const CcaFlags& flags) {
-  const auto outcome = released(study_from(flags), flags.fit.output);
-  return outcome ? show_release(*outcome, flags.fit.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command cca_command(CLI::App& program) {
@@ -41,7 +36,7 @@ Command cca_command(CLI::App& program) {
       "\nExample:\n  eigenveil cca examples/patients.csv --schema examples/patients.toml --x-columns age,weight \\\n"
       "      --y-columns systolic,diastolic --components 2 --epsilon 1 --delta 1e-6\n"
       "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(study_from(*flags), flags->fit.output), flags->fit.output); }};
 }
 
 }  // namespace eigenveil::app

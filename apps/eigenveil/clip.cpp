@@ -128,7 +128,49 @@ int run_clip_fit(const ClipFitFlags& flags) {
   const auto outcome = released(study_from(flags), flags.output);
   if (!outcome) return fail(outcome.error());
   warn_of_kept(flags.kept, flags.output.quiet);
-  return show_release(*outcome, flags.output);
+  return show_release(outcome, flags.output);
+}
+
+void add_encoder_flags(CLI::App& app, ClipFitFlags& flags) {
+  app.add_option("--image-encoder", flags.image_encoder,
+                 "Public: scatter (wavelets, no weights), pixels, efficientnet-lite0 ('eigenveil clip encoders' tells "
+                 "more), or torchscript:FILE, a module called with one image at a time; some joined by +: side by side")
+      ->capture_default_str()
+      ->group("Encoders");
+  app.add_option("--text-encoder", flags.text_encoder,
+                 "Public: hash (no weights), minilm ('eigenveil clip encoders' tells more), vectors:FILE of word "
+                 "vectors (text, or FILE.npy with the words in FILE.txt), or torchscript:FILE, a module called with "
+                 "the bytes of a text")
+      ->capture_default_str()
+      ->group("Encoders");
+  app.add_option("--pixel-range", flags.pixel_range, "Public range of a pixel")
+      ->expected(2)
+      ->capture_default_str()
+      ->group("Encoders");
+  app.add_option("--channels", flags.channels,
+                 "Of PNG and JPEG files: 1, grey, or 3, colours; default: as a module takes them, otherwise 1")
+      ->check(CLI::IsMember({"1", "3"}))
+      ->group("Encoders");
+  add_kept_option(app, flags.kept)->group("Encoders");
+}
+
+void add_method_flags(CLI::App& app, ClipFitFlags& flags) {
+  app.add_option("--method", flags.method,
+                 "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
+                 "with the classes' captions); by noisy gradients of sampled batches: batch (clipped as a whole), pair "
+                 "(each similarity clipped); auto: prompt where there are classes, otherwise whitened")
+      ->check(CLI::IsMember({"auto", "cross", "whitened", "prompt", "batch", "pair"}))
+      ->capture_default_str()
+      ->group("Method");
+  app.add_option("--objective", flags.objective,
+                 "infonce (prompt, batch, pair) or linear (cross, whitened, batch); follows the method")
+      ->check(CLI::IsMember({"infonce", "linear"}))
+      ->group("Method");
+  app.add_option("--dim", flags.dim, "Dimensions of the embedding; default: classes - 1, or 16")->group("Method");
+  app.add_option("--temperature", flags.temperature,
+                 "batch, pair: of the loss. Otherwise of the scores: a linear head takes it in, the model keeps it")
+      ->capture_default_str()
+      ->group("Method");
 }
 
 void add_training_flags(CLI::App& app, ClipFitFlags& flags) {
@@ -168,44 +210,8 @@ Command clip_fit_command(CLI::App& clip) {
   app->add_option("--x-fields", flags->pairs.files.x_fields, "CSV: numbers in each line of --x")->group("Pairs");
   app->add_option("--y-fields", flags->pairs.files.y_fields, "CSV: numbers in each line of --y")->group("Pairs");
   add_missing_option(*app, flags->missing, "Pairs");
-  app->add_option(
-         "--image-encoder", flags->image_encoder,
-         "Public: scatter (wavelets, no weights), pixels, efficientnet-lite0 ('eigenveil clip encoders' tells "
-         "more), or torchscript:FILE, a module called with one image at a time; some joined by +: side by side")
-      ->capture_default_str()
-      ->group("Encoders");
-  app->add_option("--text-encoder", flags->text_encoder,
-                  "Public: hash (no weights), minilm ('eigenveil clip encoders' tells more), vectors:FILE of word "
-                  "vectors (text, or FILE.npy with the words in FILE.txt), or torchscript:FILE, a module called with "
-                  "the bytes of a text")
-      ->capture_default_str()
-      ->group("Encoders");
-  app->add_option("--pixel-range", flags->pixel_range, "Public range of a pixel")
-      ->expected(2)
-      ->capture_default_str()
-      ->group("Encoders");
-  app->add_option("--channels", flags->channels,
-                  "Of PNG and JPEG files: 1, grey, or 3, colours; default: as a module takes them, otherwise 1")
-      ->check(CLI::IsMember({"1", "3"}))
-      ->group("Encoders");
-  add_kept_option(*app, flags->kept)->group("Encoders");
-  app->add_option(
-         "--method", flags->method,
-         "cross (one noisy matrix, the linear objective), whitened (canonical directions), prompt (contrast "
-         "with the classes' captions); by noisy gradients of sampled batches: batch (clipped as a whole), pair "
-         "(each similarity clipped); auto: prompt where there are classes, otherwise whitened")
-      ->check(CLI::IsMember({"auto", "cross", "whitened", "prompt", "batch", "pair"}))
-      ->capture_default_str()
-      ->group("Method");
-  app->add_option("--objective", flags->objective,
-                  "infonce (prompt, batch, pair) or linear (cross, whitened, batch); follows the method")
-      ->check(CLI::IsMember({"infonce", "linear"}))
-      ->group("Method");
-  app->add_option("--dim", flags->dim, "Dimensions of the embedding; default: classes - 1, or 16")->group("Method");
-  app->add_option("--temperature", flags->temperature,
-                  "batch, pair: of the loss. Otherwise of the scores: a linear head takes it in, the model keeps it")
-      ->capture_default_str()
-      ->group("Method");
+  add_encoder_flags(*app, *flags);
+  add_method_flags(*app, *flags);
   add_training_flags(*app, *flags);
   flags->privacy.add_to(*app);
   app->remove_option(app->get_option("--delta"));

@@ -70,30 +70,81 @@ int run_clip_train(const ClipTrainFlags& flags) {
   return 0;
 }
 
+void add_module_flags(CLI::App& app, ClipTrainJob& job) {
+  app.add_option(
+         "--module", job.module,
+         "TorchScript: sample_loss(batch: Dict[str, Tensor]) -> Tensor of one pair, or batch_loss of the same kind or "
+         "forward(images, tokens) -> (Tensor, Tensor) of a batch, or both")
+      ->required()
+      ->group("Module");
+  app.add_option("--loss-module", job.loss_module,
+                 "TorchScript, not trained: forward(image_embeddings, text_embeddings) -> Tensor; default: InfoNCE")
+      ->group("Module");
+  app.add_option("--temperature", job.temperature, "Of InfoNCE")->capture_default_str()->group("Module");
+  app.add_option("--train", job.train,
+                 "Train the parameters whose names this regular expression is found in, as 'lora_' or 'bias$'; "
+                 "default: those with requires_grad")
+      ->group("Module");
+  app.add_option("--module-seconds", job.module_seconds, "That the module may take for one batch before it is killed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Module");
+}
+
+void add_gradient_flags(CLI::App& app, ClipTrainJob& job) {
+  app.add_option("--sample-rate", job.sample_rate, "Probability of a pair (or person) to be in the batch of a step")
+      ->required()
+      ->group("Training");
+  app.add_option("--steps", job.steps, "Steps to take")->required()->group("Training");
+  app.add_option("--sample-clip", job.sample_clip,
+                 "Train sample_loss: the gradient of each pair is scaled down to this length, and noised for it")
+      ->group("Training");
+  app.add_option("--clip", job.clip,
+                 "Train the loss of a batch: its gradient is scaled down to this length, and noised for twice that")
+      ->group("Training");
+  app.add_option("--batch-rate", job.batch_rate, "As --sample-rate, for the loss of a batch where both are trained")
+      ->group("Training");
+  app.add_option("--sample-share", job.sample_share, "Of the plan, for sample_loss where both are trained")
+      ->capture_default_str()
+      ->group("Training");
+  app.add_option("--sample-weight", job.sample_weight,
+                 "Multiplies the sum of the pairs' gradients before it is added to the batch's")
+      ->capture_default_str()
+      ->group("Training");
+  app.add_option("--microbatch", job.microbatch, "Pairs of a batch that are in memory at a time; default: all")
+      ->check(from_one())
+      ->group("Training");
+}
+
+void add_descent_flags(CLI::App& app, ClipTrainFlags& flags) {
+  DescentOptions& descent = flags.job.descent;
+  app.add_option("--optimizer", flags.optimizer, "sgd, adam or adamw")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+      ->capture_default_str()
+      ->group("Training");
+  app.add_option("--lr", descent.rate, "Learning rate")->capture_default_str()->group("Training");
+  app.add_option("--beta1", descent.beta1, "Of Adam's mean of gradients")->capture_default_str()->group("Training");
+  app.add_option("--beta2", descent.beta2, "Of Adam's mean of their squares")->capture_default_str()->group("Training");
+  app.add_option("--adam-eps", descent.adam_eps, "That Adam adds to the root of it")
+      ->capture_default_str()
+      ->group("Training");
+  app.add_option("--weight-decay", flags.weight_decay, "Of AdamW; default 0.01")->group("Training");
+  app.add_option("--warmup", descent.warmup, "Steps in which the learning rate grows to its full size")
+      ->capture_default_str()
+      ->group("Training");
+  app.add_option("--schedule", flags.schedule, "Of the learning rate after that: constant, or cosine, down to 0")
+      ->check(CLI::IsMember({"constant", "cosine"}))
+      ->capture_default_str()
+      ->group("Training");
+}
+
 }  // namespace
 
 Command clip_train_command(CLI::App& clip) {
   auto* app = clip.add_subcommand("train", "Train a TorchScript module on private pairs, end to end");
   auto flags = std::make_shared<ClipTrainFlags>();
   ClipTrainJob& job = flags->job;
-  app->add_option(
-         "--module", job.module,
-         "TorchScript: sample_loss(batch: Dict[str, Tensor]) -> Tensor of one pair, or batch_loss of the same kind or "
-         "forward(images, tokens) -> (Tensor, Tensor) of a batch, or both")
-      ->required()
-      ->group("Module");
-  app->add_option("--loss-module", job.loss_module,
-                  "TorchScript, not trained: forward(image_embeddings, text_embeddings) -> Tensor; default: InfoNCE")
-      ->group("Module");
-  app->add_option("--temperature", job.temperature, "Of InfoNCE")->capture_default_str()->group("Module");
-  app->add_option("--train", job.train,
-                  "Train the parameters whose names this regular expression is found in, as 'lora_' or 'bias$'; "
-                  "default: those with requires_grad")
-      ->group("Module");
-  app->add_option("--module-seconds", job.module_seconds, "That the module may take for one batch before it is killed")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group("Module");
+  add_module_flags(*app, job);
   app->add_option("--data", job.data, "Private pairs: an NPZ file of arrays with the same number of rows")
       ->required()
       ->group("Pairs");
@@ -110,50 +161,8 @@ Command clip_train_command(CLI::App& clip) {
   app->add_option("--public-every", job.public_every, "Steps between two of these losses")
       ->capture_default_str()
       ->group("Pairs");
-  app->add_option("--sample-rate", job.sample_rate, "Probability of a pair (or person) to be in the batch of a step")
-      ->required()
-      ->group("Training");
-  app->add_option("--steps", job.steps, "Steps to take")->required()->group("Training");
-  app->add_option("--sample-clip", job.sample_clip,
-                  "Train sample_loss: the gradient of each pair is scaled down to this length, and noised for it")
-      ->group("Training");
-  app->add_option("--clip", job.clip,
-                  "Train the loss of a batch: its gradient is scaled down to this length, and noised for twice that")
-      ->group("Training");
-  app->add_option("--batch-rate", job.batch_rate, "As --sample-rate, for the loss of a batch where both are trained")
-      ->group("Training");
-  app->add_option("--sample-share", job.sample_share, "Of the plan, for sample_loss where both are trained")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--sample-weight", job.sample_weight,
-                  "Multiplies the sum of the pairs' gradients before it is added to the batch's")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--microbatch", job.microbatch, "Pairs of a batch that are in memory at a time; default: all")
-      ->check(from_one())
-      ->group("Training");
-  app->add_option("--optimizer", flags->optimizer, "sgd, adam or adamw")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--lr", job.descent.rate, "Learning rate")->capture_default_str()->group("Training");
-  app->add_option("--beta1", job.descent.beta1, "Of Adam's mean of gradients")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--beta2", job.descent.beta2, "Of Adam's mean of their squares")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--adam-eps", job.descent.adam_eps, "That Adam adds to the root of it")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--weight-decay", flags->weight_decay, "Of AdamW; default 0.01")->group("Training");
-  app->add_option("--warmup", job.descent.warmup, "Steps in which the learning rate grows to its full size")
-      ->capture_default_str()
-      ->group("Training");
-  app->add_option("--schedule", flags->schedule, "Of the learning rate after that: constant, or cosine, down to 0")
-      ->check(CLI::IsMember({"constant", "cosine"}))
-      ->capture_default_str()
-      ->group("Training");
+  add_gradient_flags(*app, job);
+  add_descent_flags(*app, *flags);
   app->add_option("--checkpoint", job.checkpoint, "Folder that keeps the state of the run")->group("Training");
   app->add_option("--checkpoint-every", job.checkpoint_every, "Steps between two checkpoints")
       ->capture_default_str()

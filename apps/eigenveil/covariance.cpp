@@ -32,11 +32,6 @@ Result<Study> study_from(const CovarianceFlags& flags) {
   return study(std::move(job));
 }
 
-int run(const CovarianceFlags& flags) {
-  const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command covariance_command(CLI::App& program) {
@@ -61,7 +56,7 @@ Command covariance_command(CLI::App& program) {
       "\nThe model holds components U, eigenvalues l and noise_variance s2: Sigma = U (diag(l) - s2 I) U^T + s2 I.\n"
       "Example:\n  eigenveil covariance examples/patients.csv --schema examples/patients.toml --epsilon 1 --delta "
       "1e-6");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(study_from(*flags), flags->output), flags->output); }};
 }
 
 }  // namespace eigenveil::app

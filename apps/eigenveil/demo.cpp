@@ -46,8 +46,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   OutputFlags shown = output;
   shown.out = *job.fit.out;
   shown.report = job.fit.report;
-  const auto outcome = released(study(std::move(job)), output);
-  return outcome ? show_release(*outcome, shown) : fail(outcome.error());
+  return show_release(released(study(std::move(job)), output), shown);
 }
 
 }  // namespace

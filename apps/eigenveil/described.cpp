@@ -56,14 +56,13 @@ Result<Study> study_from(const DescribedFit& fit, const DescribedFlags& flags) {
 int run(const DescribedFit& fit, const DescribedFlags& flags, const CLI::App& app) {
   if (!flags.from.empty()) {
     auto model = model_from(fit, flags);
-    return model ? show_release({*std::move(model), {}, {}}, flags.output) : fail(model.error());
+    return model ? show_release(Release{*std::move(model), {}, {}}, flags.output) : fail(model.error());
   }
   if (flags.rows.data.empty() && !elsewhere(app))
     return fail(usage_error("give DATA to fit, or --from with a model that was released before"));
   for (const char* needed : {"--epsilon", "--delta"})
     if (app.count(needed) == 0) return fail(usage_error(fmt::format("{} is required", needed)));
-  const auto outcome = released(study_from(fit, flags), flags.output);
-  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
+  return show_release(released(study_from(fit, flags), flags.output), flags.output);
 }
 
 // From a released model nothing is read and nothing is spent.

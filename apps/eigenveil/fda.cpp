@@ -20,11 +20,6 @@ Result<Study> study_from(const FdaFlags& flags) {
                       flags.unlisted == "drop"});
 }
 
-int run(const FdaFlags& flags) {
-  const auto outcome = released(study_from(flags), flags.fit.output);
-  return outcome ? show_release(*outcome, flags.fit.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command fda_command(CLI::App& program) {
@@ -42,7 +37,7 @@ Command fda_command(CLI::App& program) {
       "\\\n"
       "      --epsilon 1 --delta 1e-6\n"
       "  eigenveil transform model.npz examples/patients.csv --predict --out labels.csv");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(study_from(*flags), flags->fit.output), flags->fit.output); }};
 }
 
 }  // namespace eigenveil::app

@@ -34,11 +34,6 @@ Result<Release> released(const MatricesFlags& flags) {
   return release(asked, terminal);
 }
 
-int run(const MatricesFlags& flags) {
-  const auto outcome = released(flags);
-  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command gep_command(CLI::App& program) {
@@ -66,7 +61,7 @@ Command gep_command(CLI::App& program) {
       "B.npy "
       "--sensitivity-a 1.42e-4 --sensitivity-b 1.42e-4 --rows 10000 --components 1 --epsilon 1 --delta 1e-6\n"
       "The guarantee is as good as the two sensitivities.");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(*flags), flags->output); }};
 }
 
 }  // namespace eigenveil::app

@@ -79,7 +79,8 @@ Bearings bearings_of(const FitJob& job) {
 
 Result<Release> released(const Result<Study>& study, const OutputFlags& output) {
   if (!study) return study.error();
-  Terminal terminal(output.quiet, bearings_of(study->job));
+  // Whoever said --yes in advance hears nothing that rows decide.
+  Terminal terminal(output.quiet, bearings_of(study->job), output.yes);
   Study asked = *study;
   asked.job.confirm = confirm_by(output);
   asked.job.existing = output.existing();

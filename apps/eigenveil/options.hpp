@@ -205,7 +205,7 @@ std::vector<Command> demo_commands(CLI::App& program);
 Command demo_federation_command(CLI::App& demo);
 Command demo_clip_command(CLI::App& demo);
 
-/// Shows a finished fit of any kind to a person or a program.
-int show_release(const Release& release, OutputFlags output);
+/// Shows a finished fit of any kind to a person or a program, or why there is none.
+int show_release(const Result<Release>& outcome, OutputFlags output);
 
 }  // namespace eigenveil::app

@@ -10,7 +10,7 @@ namespace {
 
 struct PcaFlags {
   std::size_t components = 0;
-  std::string method = "gram";
+  std::string method = "auto";
   std::optional<std::size_t> sparsity;
   std::string scale = "range";
   std::optional<double> score_plot;
@@ -63,11 +63,6 @@ Result<Study> study_from(const PcaFlags& flags) {
   return study(std::move(job));
 }
 
-int run(const PcaFlags& flags) {
-  const auto outcome = released(study_from(flags), flags.output);
-  return outcome ? show_release(*outcome, flags.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command pca_command(CLI::App& program) {
@@ -79,8 +74,10 @@ Command pca_command(CLI::App& program) {
       ->check(from_one());
   app->add_option(
          "--method", flags->method,
-         "auto: the best forecast; gram: one noisy covariance matrix (up to a few hundred columns); sphere: the same "
-         "of rows made of one length (long tails); "
+         "auto: pilot, or gram where there are few columns, or the best forecast where a spectrum or a sparsity is "
+         "stated; gram: one noisy covariance matrix; pilot: a rough one, which tells whether the rest of the budget "
+         "goes "
+         "to gram or to adaptive-power; sphere: gram of rows made of one length (long tails); "
          "adaptive-power: filtered power iteration (many columns); sparse-power: the same with few loadings; "
          "power: without a filter; spiked: a few components and one noise variance")
       ->capture_default_str()
@@ -121,7 +118,7 @@ Command pca_command(CLI::App& program) {
       "\\\n"
       "      --delta 1e-6 --report report.html\n"
       "Bounds (--range, --schema, --row-bound) must be known without looking at the rows: they are published.");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(study_from(*flags), flags->output), flags->output); }};
 }
 
 }  // namespace eigenveil::app

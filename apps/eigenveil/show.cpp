@@ -205,6 +205,7 @@ void show_words(const Model& model, const OutputFlags& output) {
   tell("Released {}{}, {} {}.\n\n", released_in_words(model), data_in_words(manifest), kind.method,
        manifest["method"].get<std::string>());
   if (manifest.contains("planner")) show_choice(manifest["planner"]);
+  if (manifest.contains("pilot")) tell("{}\n\n", manifest["pilot"]["sentence"].get<std::string>());
   tell("Guarantee. {}\n\n", manifest.value("guarantee", "none is stated"));
   if (manifest.contains("person")) tell("What it is about. {}\n\n", manifest["person"].value("estimand", ""));
   show_figures(model, kind);
@@ -227,7 +228,9 @@ void show_diagnostics(const Release& release) {
 
 }  // namespace
 
-int show_release(const Release& release, OutputFlags output) {
+int show_release(const Result<Release>& outcome, OutputFlags output) {
+  if (!outcome) return fail(outcome.error());
+  const Release& release = *outcome;
   if (!release.unrecorded.empty())
     complain("eigenveil: the model was written, but the ledger did not take note of its file: {}\n",
              with_flags(release.unrecorded));

@@ -43,11 +43,6 @@ Result<Study> study_from(const SirFlags& flags) {
   return study(std::move(job));
 }
 
-int run(const SirFlags& flags) {
-  const auto outcome = released(study_from(flags), flags.fit.output);
-  return outcome ? show_release(*outcome, flags.fit.output) : fail(outcome.error());
-}
-
 }  // namespace
 
 Command sir_command(CLI::App& program) {
@@ -67,7 +62,7 @@ Command sir_command(CLI::App& program) {
   app->footer(
       "\nExample:\n  eigenveil sir examples/patients.csv --schema examples/patients.toml --response systolic \\\n"
       "      --slices 5 --components 1 --epsilon 1 --delta 1e-6");
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return show_release(released(study_from(*flags), flags->fit.output), flags->fit.output); }};
 }
 
 }  // namespace eigenveil::app

@@ -115,8 +115,8 @@ std::optional<bool> ask_yes_or_no(std::string_view question) {
   return answer == "yes";
 }
 
-Terminal::Terminal(bool quiet, Bearings bearings)
-    : quiet_(quiet), is_terminal_(isatty(STDERR_FILENO) != 0), stop_(std::move(bearings)) {}
+Terminal::Terminal(bool quiet, Bearings bearings, bool discreet)
+    : quiet_(quiet), discreet_(discreet), is_terminal_(isatty(STDERR_FILENO) != 0), stop_(std::move(bearings)) {}
 
 Terminal::~Terminal() { clear_line(); }
 
@@ -141,6 +141,12 @@ void Terminal::step(std::string_view name) {
     write_error("eigenveil: " + step_ + "\n");
   }
   std::fflush(stderr);
+}
+
+void Terminal::remark(std::string_view words) {
+  if (quiet_ || discreet_) return;
+  clear_line();
+  complain("eigenveil: {}\n", with_flags(words));
 }
 
 void Terminal::progress(double share) {

@@ -67,14 +67,17 @@ void say_json(const nlohmann::json& object);
 /// lives, whoever stops the program learns what was charged.
 class Terminal final : public Observer {
  public:
-  explicit Terminal(bool quiet, Bearings bearings = {});
+  /// `discreet`: nothing that rows decide is said.
+  explicit Terminal(bool quiet, Bearings bearings = {}, bool discreet = false);
   ~Terminal() override;
   void step(std::string_view name) override;
   void progress(double share) override;
+  void remark(std::string_view words) override;
 
  private:
   void clear_line();
   bool quiet_;
+  bool discreet_;
   bool is_terminal_;
   bool line_open_ = false;
   int last_percent_ = -1;

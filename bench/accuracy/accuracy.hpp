@@ -69,6 +69,7 @@ void real_data(const Setting& setting);
 void two_views(const Setting& setting);
 void regress(const Setting& setting);
 void verdicts(const Setting& setting);
+void noise(const Setting& setting);
 void people(const Setting& setting);
 void radius(const Setting& setting);
 

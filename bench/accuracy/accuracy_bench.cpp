@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
       {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},       {"coherence", coherence},
       {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}, {"regress", regress},
-      {"verdicts", verdicts}, {"people", people},  {"radius", radius}};
+      {"verdicts", verdicts}, {"noise", noise},    {"people", people},       {"radius", radius}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
       fmt::print(stderr,
                  "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views, regress, "
-                 "verdicts, people and radius\n",
+                 "verdicts, noise, people and radius\n",
                  name);
       return 2;
     }

@@ -103,7 +103,8 @@ void radius(const Setting& setting) {
                           "found privately. A stated bound of 2.5 is 2.5 typical rows",
                           setting.seeds),
               {"rows", "n, d", "k", "gram, stated 2.5", "stated 7.5", "stated 25", "gram, found below 2.5", "below 7.5",
-               "below 25", "sphere, below 2.5", "below 25", "adaptive-power, below 2.5", "below 25"});
+               "below 25", "sphere, below 2.5", "below 25", "pilot, below 2.5", "below 25", "adaptive-power, below 2.5",
+               "below 25"});
   for (const Shape& shape : shapes) {
     if (!setting.only.empty() && shape.name != setting.only) continue;
     for (const std::size_t k : {1U, 5U}) {
@@ -120,8 +121,8 @@ void radius(const Setting& setting) {
       for (const double bound : {2.5, 7.5, 25.0}) all.push_back({{PcaMethod::kGram, stated}, bound});
       for (const double bound : {2.5, 7.5, 25.0}) all.push_back({{PcaMethod::kGram, found}, bound});
       for (const double bound : {2.5, 25.0}) all.push_back({{PcaMethod::kSphere, found}, bound});
-      for (const double bound : {2.5, 25.0})
-        all.push_back({{PcaMethod::kAdaptivePower, found, {.rounds = 8, .simulate_edge = false}}, bound});
+      for (const double bound : {2.5, 25.0}) all.push_back({{PcaMethod::kPilot, found, {.rounds = 8}}, bound});
+      for (const double bound : {2.5, 25.0}) all.push_back({{PcaMethod::kAdaptivePower, found, {.rounds = 8}}, bound});
       for (int seed = 0; seed < setting.seeds; ++seed) {
         const MadeUp made = make(shape, k, seed);
         for (Tried& one : all) {

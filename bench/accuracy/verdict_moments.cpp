@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on released second moments beside the truth. Releases are made directly (rows or a Wishart matrix, then
 // noise), so that thousands of them take minutes.
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -12,7 +13,8 @@ namespace {
 
 Population gaussian_rows(Vector l, Random& random) {
   const Matrix U = rotation(random, l.size());
-  return {l, U, [l, U, &random](Index n) {
+  return {l, U,
+          [l, U, &random](Index n) {
             const Index d = l.size();
             // Wishart by its own rows where they are few, by the triangle of Bartlett where they are many
             Matrix A;
@@ -27,6 +29,9 @@ Population gaussian_rows(Vector l, Random& random) {
             }
             A = U * (l.cwiseSqrt().asDiagonal() * A);
             return Matrix(A * A.transpose() / static_cast<double>(n));
+          },
+          [l, U, &random](Index n) {
+            return Matrix(gaussian(random, n, l.size()) * l.cwiseSqrt().asDiagonal() * U.transpose());
           }};
 }
 
@@ -35,22 +40,26 @@ Population heavy_rows(Vector l, Random& random) {
   const Index d = l.size();
   const Matrix U = rotation(random, d);
   const double bound = 2 * std::sqrt(l.sum());
-  const auto rows = [l, U, bound, d, &random](Index n) {
+  const auto whole = [l, d, &random](Index n) {
     Matrix x = gaussian(random, n, d) * l.cwiseSqrt().asDiagonal();
     std::chi_squared_distribution<double> chi(3);
-    for (Index i = 0; i < n; ++i) {
-      x.row(i) *= std::sqrt(3 / chi(random));
-      x.row(i) *= std::min(1.0, bound / x.row(i).norm());
-    }
+    for (Index i = 0; i < n; ++i) x.row(i) *= std::sqrt(3 / chi(random));
+    return x;
+  };
+  const auto rows = [whole, bound](Index n) {
+    Matrix x = whole(n);
+    for (Index i = 0; i < n; ++i) x.row(i) *= std::min(1.0, bound / x.row(i).norm());
     return x;
   };
   // Bounding keeps the directions of an ellipse; its variances come from many rows.
   const Matrix many = rows(200000);
   Vector bounded = many.colwise().squaredNorm().transpose() / static_cast<double>(many.rows());
-  return {bounded, U, [rows, U](Index n) {
+  return {bounded, U,
+          [rows, U](Index n) {
             const Matrix x = rows(n);
             return Matrix(U * (x.transpose() * x / static_cast<double>(n)) * U.transpose());
-          }};
+          },
+          [whole, U](Index n) { return Matrix(whole(n) * U.transpose()); }};
 }
 
 /// Categories, one-hot, whose frequencies depend on which of three kinds a person is of.
@@ -79,7 +88,7 @@ Population one_hot_rows(Index d, Random& random) {
   }
   const Matrix covariance = second - mean * mean.transpose();
   const auto pairs = top_eigenpairs(covariance, static_cast<std::size_t>(columns));
-  const auto sample = [=, &random](Index n) {
+  const auto rows = [=, &random](Index n) {
     Matrix x = Matrix::Zero(n, columns);
     std::discrete_distribution<int> kind({0.5, 0.3, 0.2});
     for (Index i = 0; i < n; ++i) {
@@ -92,9 +101,13 @@ Population one_hot_rows(Index d, Random& random) {
       }
     }
     x.rowwise() -= mean.transpose();
+    return x;
+  };
+  const auto sample = [rows](Index n) {
+    const Matrix x = rows(n);
     return Matrix(x.transpose() * x / static_cast<double>(n));
   };
-  return {pairs->values.cwiseMax(0.0), pairs->vectors, sample};
+  return {pairs->values.cwiseMax(0.0), pairs->vectors, sample, rows};
 }
 
 }  // namespace
@@ -113,6 +126,13 @@ Population population_of(const std::string& shape, Index d, Index k, Random& ran
   if (shape == "t3") return heavy_rows(l, random);
   if (shape == "one-hot") return one_hot_rows(d, random);
   return gaussian_rows(l, random);
+}
+
+void count_noise(Counts& counts, const Verdict& verdict) {
+  const auto is_noise = [](const Judged& one) { return one.standing == Standing::kNoise; };
+  counts.first_noise += is_noise(verdict.judged[0]) ? 1 : 0;
+  counts.all_noise += std::all_of(verdict.judged.begin(), verdict.judged.end(), is_noise) ? 1 : 0;
+  ++counts.sets;
 }
 
 void count(Counts& counts, const Verdict& verdict, const Matrix& V, const Vector& l, const Matrix& U) {
@@ -160,8 +180,7 @@ void count(Counts& counts, const Verdict& verdict, const Matrix& V, const Vector
     const double truly = explained / l.sum();
     counts.shares_held += verdict.explained->low <= truly && truly <= verdict.explained->high ? 1 : 0;
   }
-  counts.first_noise += verdict.judged[0].standing == Standing::kNoise ? 1 : 0;
-  ++counts.sets;
+  count_noise(counts, verdict);
 }
 
 Counts of_moments(const std::string& shape, int sets, Index least, Index most) {

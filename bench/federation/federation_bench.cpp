@@ -35,10 +35,11 @@ std::string header(Eigen::Index columns) {
   return text;
 }
 
+// Between -1 and 1: a feature is a column over its largest magnitude, and here one place has the columns as they are.
 Schema schema_of(Eigen::Index columns) {
   std::vector<std::string> names;
   for (Eigen::Index j = 0; j < columns; ++j) names.push_back(fmt::format("c{}", j));
-  return test::numeric_schema(names, 100);
+  return test::numeric_schema(names, 1);
 }
 
 RowOptions rows_of(Eigen::Index columns, double radius) {
@@ -51,6 +52,7 @@ RowOptions rows_of(Eigen::Index columns, double radius) {
 
 ChargedOracle charge(federation::CoordinatorOptions options, Eigen::Index columns, double radius,
                      const PrivacyPlan& plan) {
+  options.patience_seconds = 600;  // nobody is lost, however busy the machine is
   options.questions = [known = options.questions](const std::string& label, wire::v2::Kind after,
                                                   std::uint32_t classes) -> std::optional<federation::Question> {
     if (label == "apply") return federation::Question{wire::v2::Kind::APPLY};

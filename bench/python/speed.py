@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Python costs: a fit beside the same call from C++, a Parquet file beside pyarrow's own scan, an import. Turn by turn in one run,
 each on one core; seconds are of the processor, which others on the machine disturb less, and of the clock.
-Usage: bench/python/run [--rows N] [--columns D] [--gigabytes G] [--turns T] [--part fit|parquet|import]... [FOLDER]
+Usage: bench/python/run [--rows N] [--columns D] [--gigabytes G] [--turns T] [--cached] [--part fit|parquet|import]... [FOLDER]
+The Parquet file comes from the disk each time, as one larger than the memory does; with --cached from the memory that the system keeps it in.
 FOLDER (build/bench): where the Parquet file is made and deleted again."""
 import argparse
 import json
@@ -141,6 +142,14 @@ def make_parquet(path, gigabytes):
             writer.write_table(table)
 
 
+def forget(path):
+    """The file's pages are no longer in memory."""
+    file = os.open(path, os.O_RDONLY)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
 def compare_scans(given, folder):
     path = folder / "rows.parquet"
     make_parquet(path, given.gigabytes)
@@ -149,13 +158,18 @@ def compare_scans(given, folder):
         found = {"pyarrow's scan": [], "rows read, bounded, stored": [], "the whole fit": []}
         for _ in range(given.turns):
             for who, line in zip(found, ("scan", "read", "fit")):
+                if not given.cached:
+                    forget(path)
                 found[who].append(ask(process, line))
         process.stdin.close()
         size = path.stat().st_size
-        print(f"Parquet file of {size / 1e9:.1f} GB, 50 columns, {found['pyarrow' + chr(39) + 's scan'][0]['rows']:,} rows")
+        print(f"Parquet file of {size / 1e9:.1f} GB, 50 columns, {found['pyarrow' + chr(39) + 's scan'][0]['rows']:,} rows, from "
+              f"{'memory' if given.cached else 'the disk'}")
         for who, turns in found.items():
             show(who, turns)
             print(f"{'':28} {size / 1e6 / least(turns, 'cpu'):.0f} MB/s (cpu), {size / 1e6 / least(turns, 'wall'):.0f} MB/s (clock)")
+        scan, read, _ = found.values()
+        print(f"read over scan, by speed: {least(scan, 'cpu') / least(read, 'cpu'):.2f} (cpu), {least(scan, 'wall') / least(read, 'wall'):.2f} (clock)")
     finally:
         path.unlink()
 
@@ -179,6 +193,7 @@ def main():
     arguments.add_argument("--columns", type=int, default=500)
     arguments.add_argument("--gigabytes", type=float, default=10)
     arguments.add_argument("--turns", type=int, default=3)
+    arguments.add_argument("--cached", action="store_true")
     parts = {"fit": compare_fits, "parquet": compare_scans, "import": compare_imports}
     arguments.add_argument("--part", choices=parts, action="append")
     arguments.add_argument("folder", nargs="?", type=pathlib.Path, default=ROOT / "build" / "bench")

@@ -35,7 +35,7 @@ def ours(program, folder, kind):
     """Seconds between the first step and the last."""
     command = [program, "clip", "train", "--module", f"{folder}/{kind}.pt", "--data", f"{folder}/pairs.npz", "--epsilon",
                "8", "--delta", "1e-5", "--sample-rate", str(BATCH / ROWS), "--steps", str(STEPS), "--clip", str(CLIP),
-               "--lr", str(LR), "--threads", str(THREADS), "--no-ledger", "--out", f"{folder}/out.pt"]
+               "--lr", str(LR), "--threads", str(THREADS), "--no-ledger", "--force", "--out", f"{folder}/out.pt"]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     times = {line.split(": ", 1)[1].strip(): time.perf_counter() for line in job.stderr}
     if job.wait() != 0:

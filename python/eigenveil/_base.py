@@ -25,6 +25,10 @@ _OURS = ("progress", "y_range")  # what the library has no option for
 _THEIRS = {"unlisted": "drop_unlisted"}  # the program's: ours
 STANDARD = "standard"
 AUTO = "auto"
+# Values of options as they are written here.
+_PHRASES = ((r"`unlisted` drop", "`drop_unlisted`"), (r"`missing` (value|zero-row|category)", r'`missing="\1"`'),
+            (r"`ranges` '(.+?)=(\S+?):(\S+?)'", r"`ranges={'\1': (\2, \3)}`"), (r"`ranges` ([^\s'`=]+)=([^\s:]+):([^\s:]+)", r"`ranges={'\1': (\2, \3)}`"),
+            (r"`ranges` LO:HI \(or COLUMN=LO:HI\)", "`ranges=(LO, HI)` or `ranges={COLUMN: (LO, HI)}`"), (r"`ranges` LO:HI", "`ranges=(LO, HI)`"))
 _COLUMNS = "say how many `columns` the rows will have, or what they are called"
 
 
@@ -52,6 +56,19 @@ def _range_list(ranges: Any) -> list[tuple[float, float, str]] | None:
         return None
     pairs = ranges.items() if isinstance(ranges, Mapping) else [(None, ranges)]
     return [(float(lower), float(upper), "" if name is None else str(name)) for name, (lower, upper) in pairs]
+
+
+def _bound(said: Any) -> tuple[Any, bool | None]:
+    """The program's words: a number; "auto", found below what the ranges allow, "auto:MAX" below that; "range": what they allow.
+    The bound that is stated, and whether a lower one is looked for."""
+    if not isinstance(said, str):
+        return said, None
+    if said in (AUTO, "range"):
+        return None, said == AUTO
+    try:
+        return float(said.removeprefix(AUTO + ":")), said.startswith(AUTO) or None
+    except ValueError:
+        raise UsageError(f"`row_bound` must be a number, auto, auto:MAX or range, but is {said!r}") from None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -166,7 +183,8 @@ class Estimator(Release):
 
     def _named(self, words: str) -> str:
         back = {**_THEIRS, **{theirs: ours for ours, theirs in self._words.items()}}
-        words = words.replace("`unlisted` drop ", "`drop_unlisted` ").replace("`unlisted` drop", "`drop_unlisted`")
+        for theirs, ours in _PHRASES:
+            words = re.sub(theirs, ours, words)
         return re.sub(r"`(\w+)`", lambda found: f"`{back.get(found[1], found[1])}`", words)
 
     def _listener(self) -> Any:
@@ -315,7 +333,7 @@ class Estimator(Release):
         if state.get("progress") is not None:
             state["progress"] = state["progress"] is True or None
         kept = {name: value for name, value in vars(self).items()
-                if name in ("model_", "feature_names_in_", "n_features_in_", "classes_", "_output")}
+                if name in ("model_", "feature_names_in_", "y_feature_names_in_", "n_features_in_", "classes_", "_output")}
         return {"params": state, "kept": kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -326,8 +344,9 @@ class Estimator(Release):
         if model is not None:
             names = kept.get("feature_names_in_")
             self._keep(model, None if names is None else list(names), kept.get("n_features_in_"))
-            if "classes_" in kept:  # in words or numbers, as they were given then
-                self.classes_ = kept["classes_"]
+            for name in ("classes_", "y_feature_names_in_"):  # as they were given then
+                if name in kept:
+                    setattr(self, name, kept[name])
 
 
 def _same(value: Any, default: Any) -> bool:
@@ -338,8 +357,7 @@ def _same(value: Any, default: Any) -> bool:
 class RowEstimator(Estimator):
     """Rows are bounded by what is public about them: a row bound, ranges of columns, or a schema."""
 
-    row_bound: float | None = None
-    find_row_bound: bool | None = None
+    row_bound: float | str | None = None
     ranges: Any = None
     schema: Any = None
     center: str | None = None
@@ -353,6 +371,11 @@ class RowEstimator(Estimator):
     person_weight: str = "equal"
     max_rows_per_person: int | None = None
     missing_person: str = "error"
+
+    def _options(self) -> dict[str, Any]:
+        options = super()._options()
+        options["row_bound"], options["find_row_bound"] = _bound(self.row_bound)
+        return options
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -399,13 +422,15 @@ class Transformer:
         """`fit`, then `transform` of the same rows, whose scores are not private."""
         return self.fit(X, y, **fit_params).transform(X)  # type: ignore[attr-defined]
 
-    def _framed(self, scores: np.ndarray, X: Any) -> Any:
+    def _framed(self, scores: np.ndarray, X: Any, names: Any = None) -> Any:
+        """`names`: of the scores, if they are not those of `get_feature_names_out`."""
+        if self._output == "default":
+            return scores
+        names = list(self.get_feature_names_out() if names is None else names)
         if self._output == "pandas":
             import pandas
 
-            return pandas.DataFrame(scores, columns=self.get_feature_names_out(), index=getattr(X, "index", None))
-        if self._output == "polars":
-            import polars
+            return pandas.DataFrame(scores, columns=names, index=getattr(X, "index", None))
+        import polars
 
-            return polars.DataFrame(scores, schema=list(self.get_feature_names_out()))
-        return scores
+        return polars.DataFrame(scores, schema=names)

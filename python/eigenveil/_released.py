@@ -19,6 +19,7 @@ class Release:
     verdict_: list[str] | None  # direction by direction; None where the method has no verdict
     n_features_in_: int
     feature_names_in_: np.ndarray  # where the rows had names
+    y_feature_names_in_: np.ndarray  # where there are two views, and the second had names
 
 
 class RowsRelease(Release):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self, Sequence
 
 import numpy as np
 
-from ._base import Generalized, RowEstimator, Transformer
+from ._base import Generalized, RowEstimator, Transformer, _bound
 from ._errors import UsageError
 from ._forecast import Forecast
 from ._ledger import Schema
@@ -97,7 +97,7 @@ class LinearRegression(RegressionRelease, _Responding):
 
         Further guesses: `explained` (share of the response, 0.5), `spread` (of a column over half its range, 0.3).
         """
-        known = {"row_bound": self.row_bound, "ridge": self._options()["ridge"],
+        known = {"row_bound": _bound(self.row_bound)[0], "ridge": self._options()["ridge"],
                  "columns": self._feature_count(columns, self.target)}
         return self._forecast(rows, {**known, **guess})
 
@@ -187,7 +187,7 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
 
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well it would do on such rows, before anything is spent."""
-        known = {"components": self.n_components, "row_bound": self.row_bound, "sparsity": self.sparsity,
+        known = {"components": self.n_components, "row_bound": _bound(self.row_bound)[0], "sparsity": self.sparsity,
                  "columns": self._feature_count(columns, self.label), "classes": len(self.classes or [0, 1])}
         return self._forecast(rows, {**known, **guess})
 
@@ -229,6 +229,6 @@ class SIR(SlicesRelease, Transformer, _Responding, Generalized):
 
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well it would do on such rows, before anything is spent."""
-        known = {"components": self.n_components, "row_bound": self.row_bound, "sparsity": self.sparsity,
+        known = {"components": self.n_components, "row_bound": _bound(self.row_bound)[0], "sparsity": self.sparsity,
                  "columns": self._feature_count(columns, self.response), "slices": self.slices}
         return self._forecast(rows, {**known, **guess})

@@ -27,15 +27,19 @@ def _is_of(X: Any, package: str, name: str) -> bool:
     return module is not None and isinstance(X, getattr(module, name, ()))
 
 
-def _dataset_reader(dataset: Any, columns: list[str] | None) -> Any:
-    # Batches of a scan that does not run ahead by more than a few: memory stays flat.
-    return dataset.scanner(columns=columns, batch_size=1 << 16, batch_readahead=2, fragment_readahead=1).to_reader()
+def _dataset_reader(dataset: Any) -> Any:
+    # Small batches of a scan that runs ahead by no more than a few, and does not read whole row groups first: memory stays flat.
+    kinds = _module("pyarrow.dataset")
+    options = None
+    if isinstance(getattr(dataset, "format", None), kinds.ParquetFileFormat):
+        options = kinds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True, buffer_size=1 << 20)
+    return dataset.scanner(batch_size=1 << 13, batch_readahead=2, fragment_readahead=1, fragment_scan_options=options).to_reader()
 
 
 def _streamable(X: Any) -> Any:
     """An object with `__arrow_c_stream__` for tables that have other names for it; None for what is no table."""
     if _is_of(X, "pyarrow.dataset", "Dataset"):
-        return _dataset_reader(X, None)
+        return _dataset_reader(X)
     if _is_of(X, "pyarrow.dataset", "Scanner"):
         return X.to_reader()
     if _is_of(X, "polars", "LazyFrame"):
@@ -124,7 +128,7 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         if path.lower().endswith(_PARQUET) or (os.path.isdir(path) and _holds_parquet(path)):
-            X = _dataset_reader(_module("pyarrow.dataset").dataset(path), None)
+            X = _dataset_reader(_module("pyarrow.dataset").dataset(path))
         else:
             return Table(_core.path(path), None, None)
     streamed = _streamable(X)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ._base import RowEstimator, Transformer
+from ._base import RowEstimator, Transformer, _bound
 from ._forecast import Forecast
 from ._model import Model
 from ._released import SpectralRelease
@@ -47,7 +47,7 @@ class _Spectral(SpectralRelease, Transformer, RowEstimator):
 
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well each method would do on such rows, before anything is spent. Further guesses: `ev.forecast`."""
-        known = {"components": getattr(self, "n_components", None), "row_bound": self.row_bound, "rank": self.rank,
+        known = {"components": getattr(self, "n_components", None), "row_bound": _bound(self.row_bound)[0], "rank": self.rank,
                  "sparsity": getattr(self, "sparsity", None), "spectrum": self.spectrum,
                  "signal_share": self.signal_share, "columns": self._feature_count(columns)}
         return self._forecast(rows, {**known, **guess})
@@ -67,6 +67,7 @@ class PCA(_Spectral):
     """
 
     n_components: int = field(kw_only=False)
+    method: str = "auto"
     sparsity: int | None = None
     rounds: int | None = None
     filter: str = "shrink"

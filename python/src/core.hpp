@@ -60,6 +60,7 @@ class Hearing final : public Observer {
   void step(std::string_view name) override;
   void progress(double share) override;
   void concern(std::string_view words) override;
+  void remark(std::string_view words) override;
   /// Raises what stopped the call, with `error`, which says what was charged; else the error itself.
   [[noreturn]] void raise(const Error& error);
 

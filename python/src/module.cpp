@@ -43,6 +43,13 @@ void Hearing::concern(std::string_view words) {
   });
 }
 
+// To the log, not a warning: whoever makes errors of warnings would let rows decide how a run ends.
+void Hearing::remark(std::string_view words) {
+  with_lock([&] {
+    nb::module_::import_("logging").attr("getLogger")("eigenveil").attr("warning")(nb::str(words.data(), words.size()));
+  });
+}
+
 template <class Call>
 void Hearing::with_lock(const Call& call) {
   const nb::gil_scoped_acquire acquired;

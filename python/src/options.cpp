@@ -16,7 +16,8 @@ const std::map<std::string, PcaMethod> kPcaMethods = {{"gram", PcaMethod::kGram}
                                                       {"sparse-power", PcaMethod::kSparsePower},
                                                       {"adaptive-power", PcaMethod::kAdaptivePower},
                                                       {"spiked", PcaMethod::kSpiked},
-                                                      {"sphere", PcaMethod::kSphere}};
+                                                      {"sphere", PcaMethod::kSphere},
+                                                      {"pilot", PcaMethod::kPilot}};
 
 // "auto": the best forecast.
 void take_method(Given& given, std::optional<PcaMethod>& method) {

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A seeded release from here and from the program agree in every array, whatever holds the rows."""
+import re
+import subprocess
+
 import numpy as np
 import pytest
-from conftest import SEEDED, same
+from conftest import PROGRAM, SEEDED, same
 
 import eigenveil as ev
 
@@ -173,6 +176,37 @@ def test_methods_of_pca(rows, program, tmp_path):
          program("pca", data, "--components", 1, "--range", "-3:3", "--range", "2=-1:1.5", "--method", "auto"))
     same(ev.SparsePCA(1, sparsity=2, row_bound=3, **SEEDED).fit(X),
          program("pca", data, "--components", 1, "--row-bound", 3, "--sparsity", 2))
+
+
+@pytest.mark.parametrize("bound", ["auto", "auto:5", "range", "2.5"])
+def test_row_bounds_in_the_words_of_the_program(rows, program, tmp_path, bound):
+    X = rows[:, :5]
+    expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--range", "-3:3", "--row-bound", bound)
+    same(ev.PCA(2, ranges=(-3, 3), row_bound=bound, **SEEDED).fit(X), expected)
+
+
+def test_rows_of_one_length(rows, program, tmp_path):
+    X = rows[:, :5]
+    expected = program("pca", saved(tmp_path, "x.npy", X), "--components", 2, "--range", "-3:3", "--method", "sphere")
+    same(ev.PCA(2, ranges=(-3, 3), method="sphere", **SEEDED).fit(X), expected)
+
+
+def test_every_option_of_the_program_is_one_here():
+    """A flag that rows are fitted with is a parameter, or is listed: what only a program needs, or what has another name here."""
+    if not PROGRAM:
+        pytest.skip("EIGENVEIL_PROGRAM is not set")
+    others = {"calibration", "diagnostics", "engine", "force", "help", "image_shape", "json", "no_ledger", "out", "quiet", "report", "yes",
+              "components", "dim", "range", "unlisted", "from", "matrix_a", "matrix_b",
+              # what is encoded is given as numbers
+              "captions", "channels", "class_names", "image_encoder", "images", "keep_embeddings", "labels", "missing", "pixel_range", "prompts",
+              "text_encoder", "x_fields", "y_fields"}
+    kinds = {"pca": ev.PCA, "covariance": ev.Covariance, "regress": ev.LinearRegression, "cca": ev.CCA, "fda": ev.LDA, "sir": ev.SIR, "gep": ev.GEP,
+             "clip fit": ev.ContrastiveHeads}
+    for command, kind in kinds.items():
+        shown = subprocess.run([PROGRAM, *command.split(), "--help"], capture_output=True, text=True, check=True).stdout
+        flags = {name.replace("-", "_") for name in re.findall(r"^  (?:-\w,)?--([a-z][a-z-]+)", shown, re.M)}
+        assert len(flags) > 20
+        assert flags - others <= set(kind._names()), command
 
 
 def test_covariance(rows, program, tmp_path):

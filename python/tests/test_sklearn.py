@@ -11,30 +11,25 @@ import eigenveil as ev
 
 pytestmark = pytest.mark.usefixtures("quiet")
 BUDGET = {"epsilon": 10, "delta": 1e-6, "ledger": None, "insecure_seed": 1}
-EMPTY = "no rows are as good as any number: how many there are may be private"
 INFINITE = "a value that is infinite is clamped to its public range, as any other beyond it"
 NUMBER = "a response is a number; text is refused in the library's own words"
 COLUMN = "a response of one column is taken as it is, without a warning"
-PARTNERS = "a score looks for partners in a second table, not in a list of numbers"
-BOTH = "fit_transform embeds both views, transform of X alone one"
 ONE_PAIR = "one pair is refused in the library's own words"
 LISTED = "classes are public and listed: a label that is not among them counts as zero or is refused, whatever it is"
-ROWS = {"check_estimators_empty_data_messages": EMPTY, "check_estimators_nan_inf": INFINITE}
-REGRESSION = {**ROWS, "check_dtype_object": NUMBER, "check_supervised_y_2d": COLUMN, "check_supervised_y_no_nan": INFINITE}
-LABELS = {**ROWS, "check_classifiers_one_label": LISTED, "check_classifiers_classes": LISTED,
-          "check_classifiers_regression_target": LISTED, "check_supervised_y_no_nan": LISTED, "check_supervised_y_2d": COLUMN}
-SLICES = {**ROWS, "check_dtype_object": NUMBER}
-PAIRS = {"check_estimators_nan_inf": INFINITE, "check_fit_score_takes_y": PARTNERS, "check_pipeline_consistency": PARTNERS,
-         "check_transformer_data_not_an_array": PARTNERS, "check_n_features_in_after_fitting": PARTNERS,
-         "check_transformer_general": BOTH, "check_fit2d_1sample": ONE_PAIR}
+REGRESSION = {"check_estimators_nan_inf": INFINITE, "check_dtype_object": NUMBER, "check_supervised_y_2d": COLUMN,
+              "check_supervised_y_no_nan": INFINITE}
+LABELS = {"check_classifiers_one_label": LISTED, "check_classifiers_classes": LISTED, "check_classifiers_regression_target": LISTED,
+          "check_supervised_y_no_nan": LISTED, "check_supervised_y_2d": COLUMN}
+SLICES = {"check_dtype_object": NUMBER}
+PAIRS = {"check_fit2d_1sample": ONE_PAIR}
 RANGES = {"ranges": (-1000, 1000), "y_range": (-1000, 1000)}
 CASES = {
-    "PCA": (ev.PCA(1, row_bound=50, **BUDGET), ROWS),
-    "SparsePCA": (ev.SparsePCA(1, sparsity=1, row_bound=50, **BUDGET), ROWS),
-    "Covariance": (ev.Covariance(row_bound=50, **BUDGET), ROWS),
+    "PCA": (ev.PCA(1, row_bound=50, **BUDGET), {}),
+    "SparsePCA": (ev.SparsePCA(1, sparsity=1, row_bound=50, **BUDGET), {}),
+    "Covariance": (ev.Covariance(row_bound=50, **BUDGET), {}),
     "LinearRegression": (ev.LinearRegression(**RANGES, **BUDGET), REGRESSION),
     "Ridge": (ev.Ridge(alpha=0.1, **RANGES, **BUDGET), REGRESSION),
-    "CCA": (ev.CCA(1, row_bound=50, **BUDGET), {"check_estimators_nan_inf": INFINITE}),
+    "CCA": (ev.CCA(1, row_bound=50, **BUDGET), {}),
     "LDA": (ev.LDA(1, classes=[0, 1, 2], drop_unlisted=True, row_bound=50, **BUDGET), LABELS),
     "SIR": (ev.SIR(1, response_range=(-10, 10), slices=3, row_bound=50, **BUDGET), SLICES),
     "ContrastiveHeads": (ev.ContrastiveHeads(1, **BUDGET), PAIRS),
@@ -113,3 +108,48 @@ def test_names_in_and_out(rows):
     with pytest.raises(ValueError):
         pca.set_output(transform="parchment")
     assert not hasattr(ev.PCA(1, row_bound=3, **BUDGET).fit(rows), "feature_names_in_")
+
+
+def test_two_views_find_columns_by_name_or_refuse_others(rows):
+    import pandas
+    import polars
+
+    X, Y = pandas.DataFrame(rows[:, :3], columns=list("abc")), pandas.DataFrame(rows[:, 3:5], columns=list("ad"))
+    cca = ev.CCA(1, row_bound=3, **BUDGET).fit(X, Y)
+    heads = ev.ContrastiveHeads(2, **BUDGET).fit(X, Y)
+    expected = cca.transform(X, Y)
+    for held in ((X[["c", "a", "b"]], Y[["d", "a"]]), (polars.from_pandas(X), polars.from_pandas(Y)), (X.to_numpy(), Y.to_numpy())):
+        assert all(one.tobytes() == other.tobytes() for one, other in zip(cca.transform(held), expected))
+    assert cca.transform(X).tobytes() == cca.transform(X[["c", "b", "a"]]).tobytes() == expected[0].tobytes()
+    for one in (cca, heads):
+        with pytest.raises(ev.BadInput, match="X has 2 features, but .* expecting 3"):
+            one.transform(Y.to_numpy(), Y.to_numpy())
+        with pytest.raises(ev.BadInput, match="features"):
+            one.transform(X.to_numpy(), X.to_numpy())
+    for refused in (lambda: heads.transform(X[["c", "a", "b"]]), lambda: heads.embed_y(Y[["d", "a"]]), lambda: heads.retrieve(X, Y[["d", "a"]]),
+                    lambda: heads.score(X[["b", "a", "c"]], Y), lambda: cca.transform(X.rename(columns={"a": "z"}), Y)):
+        with pytest.raises(ev.BadInput, match="'(x.)?a'"):
+            refused()
+
+
+def test_two_views_name_their_scores(rows):
+    import pandas
+    import polars
+
+    X, Y = pandas.DataFrame(rows[:, :3], columns=list("abc"), index=np.arange(len(rows)) * 2), rows[:, 3:5]
+    for one in (ev.CCA(2, row_bound=3, **BUDGET).fit(X, Y), ev.ContrastiveHeads(2, **BUDGET).fit(X, Y)):
+        assert list(one.get_feature_names_out()) == ["x1", "x2"] and list(one.feature_names_in_) == ["a", "b", "c"]
+        first, second = one.set_output(transform="pandas").transform(X, Y)
+        assert list(first.columns) == ["x1", "x2"] and list(second.columns) == ["y1", "y2"] and list(first.index) == list(X.index)
+        assert all(isinstance(scores, polars.DataFrame) for scores in one.set_output(transform="polars").transform(X, Y))
+
+
+def test_a_view_of_one_column_may_be_a_list(rows):
+    import pandas
+    import polars
+
+    heads, y = ev.ContrastiveHeads(1, **BUDGET), rows[:, 4]
+    expected = heads.fit(rows[:, :3], y.reshape(-1, 1)).y_weights_.tobytes()
+    for held in (y, y.tolist(), pandas.Series(y), polars.Series(y)):
+        assert heads.fit(rows[:, :3], held).y_weights_.tobytes() == expected
+        assert 0 <= heads.score(rows[:, :3], held) <= 1

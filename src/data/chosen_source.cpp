@@ -31,9 +31,10 @@ Result<std::unique_ptr<RowSource>> chosen_from(std::unique_ptr<RowSource> source
     return source;
   }
   const auto person = selection.person ? std::optional(selection.whose) : std::nullopt;
+  const double below = source->exact_below();
   return taking_person(
       std::make_unique<ChosenSource>(std::move(source), width, with_person_last(std::move(selection)), bad_rows, name),
-      person, name, bad_rows);
+      person, name, bad_rows, below);
 }
 
 }  // namespace eigenveil::data

@@ -108,10 +108,11 @@ class CsvSource final : public RowSource {
     }
   }
 
-  // The id stays if its field came before the break: the row is a bad one of a person who is known.
+  // An id that is the first field stays if it could be read. Any other may be a number that a field too many or too few
+  // put in its place: somebody with many such lines would be many people.
   void unread(double* out) {
     std::fill_n(out, selection_.names.size(), kUnread);
-    if (whose_.missing()) whose_ = kUnreadPerson;
+    if (whose_.missing() || selection_.person != std::size_t{0}) whose_ = kUnreadPerson;
   }
 
   Scan read_field(const char*& at, std::size_t column, double* out, std::size_t& line_breaks) {

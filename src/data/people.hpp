@@ -45,6 +45,6 @@ class NumberedPeople final : public PassingSource {
 Selection with_person_last(Selection selection);
 /// And the source that takes it away again. `below`: integers below it are exact in the source.
 std::unique_ptr<RowSource> taking_person(std::unique_ptr<RowSource> source, const std::optional<PersonColumn>& person,
-                                         std::string name, BadRows bad_rows, double below = kExactDouble);
+                                         std::string name, BadRows bad_rows, double below);
 
 }  // namespace eigenveil::data

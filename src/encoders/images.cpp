@@ -71,7 +71,7 @@ Result<PublicBasis> joined_basis(const ImageEncoder& encoder, std::size_t k, std
   options.kind = "scatter";
   const auto first = EIGENVEIL_TRY(public_basis(EIGENVEIL_TRY(ImageEncoder::make(options)), k, images, threads));
   const double root = std::sqrt(static_cast<double>(joined_encoders(encoder.options().kind).size()));
-  const auto d = static_cast<Eigen::Index>(encoder.features());
+  const Eigen::Index d = encoder.features();
   const Eigen::Index scattered = first.basis.rows(), rest = d - scattered;
   PublicBasis basis{Vector::Zero(d), Matrix::Zero(d, first.basis.cols() + rest)};
   basis.mean.head(scattered) = first.mean / root;
@@ -132,7 +132,7 @@ Result<ImageEncoder::Part> ImageEncoder::module_of(const std::string& kind) {
   identity_.sha256 = file.sha256;
   if (entry != nullptr) EIGENVEIL_TRY(check_named(*entry, file.sha256));
   EIGENVEIL_TRY(check_encoder(identity_, options_.sha256));
-  const RowMajorMatrix black = RowMajorMatrix::Zero(1, static_cast<Eigen::Index>(pixels()));
+  const RowMajorMatrix black = RowMajorMatrix::Zero(1, pixels());
   const Tensor like = image_tensor(black, options_);
   auto module = EIGENVEIL_TRY(torch_encoder(file, kMethod, like, {.threads = options_.threads}));
   if (!options_.kept.empty())
@@ -143,11 +143,11 @@ Result<ImageEncoder::Part> ImageEncoder::module_of(const std::string& kind) {
 // Channel by channel of the transform, and of each the colours: what is normalised together are three channels in all
 // colours, so that how the colours compare is kept.
 RowMajorMatrix ImageEncoder::scattered(const Scatter& scatter, const RowMajorMatrix& scaled, int threads) const {
-  const auto colours = static_cast<Eigen::Index>(options_.channels);
-  const auto positions = static_cast<Eigen::Index>(scatter.positions());
-  const auto width = static_cast<Eigen::Index>(scatter.features());
+  const Eigen::Index colours = options_.channels;
+  const Eigen::Index positions = scatter.positions();
+  const Eigen::Index width = scatter.features();
   RowMajorMatrix planes(scaled.rows() * colours, width);
-  scatter.transform(scaled.data(), static_cast<std::size_t>(planes.rows()), planes.data(), threads);
+  scatter.transform(scaled.data(), planes.rows(), planes.data(), threads);
   if (colours == 1) return planes;
   RowMajorMatrix features(scaled.rows(), colours * width);
   for (Eigen::Index i = 0; i < planes.rows(); ++i)
@@ -173,12 +173,12 @@ Result<RowMajorMatrix> ImageEncoder::encode(const Part& part, const RowMajorMatr
 }
 
 Result<RowMajorMatrix> ImageEncoder::encode(const double* images, std::size_t count, int threads) const {
-  const auto rows = static_cast<Eigen::Index>(count);
-  RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, static_cast<Eigen::Index>(pixels()));
+  const Eigen::Index rows = count;
+  RowMajorMatrix scaled = Eigen::Map<const RowMajorMatrix>(images, rows, pixels());
   const double lower = options_.lower, upper = options_.upper;
   scaled = scaled.unaryExpr([=](double p) { return (std::clamp(p, lower, upper) - lower) / (upper - lower); });
   if (parts_.size() == 1) return encode(parts_.front(), scaled, threads);
-  RowMajorMatrix features(rows, static_cast<Eigen::Index>(features_));
+  RowMajorMatrix features(rows, features_);
   const double root = std::sqrt(static_cast<double>(parts_.size()));
   Eigen::Index at = 0;
   for (const Part& part : parts_) {
@@ -195,8 +195,8 @@ Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std
     return joined_basis(encoder, k, images, threads);
   RowMajorMatrix pictures = public_images(images, options.height, options.width, options.channels);
   pictures = (pictures.array() * (options.upper - options.lower) + options.lower).matrix();
-  const auto d = static_cast<Eigen::Index>(encoder.features());
-  const auto width = std::min({static_cast<Eigen::Index>(k), d, static_cast<Eigen::Index>(images)});
+  const Eigen::Index d = encoder.features();
+  const Eigen::Index width = std::min<Eigen::Index>(std::min(k, images), d);
   const auto encoded = EIGENVEIL_TRY(encoder.encode(pictures.data(), images, threads));
   Matrix X = encoded;
   const Vector mean = X.colwise().mean();
@@ -208,7 +208,7 @@ Result<PublicBasis> public_basis(const ImageEncoder& encoder, std::size_t k, std
   Matrix Q = Matrix::NullaryExpr(d, wide, [&] { return std::ldexp(static_cast<double>(bits() >> 11), -53) - 0.5; });
   for (int round = 0; round < 4; ++round) Q = basis_of(product(X, true, product(X, false, Q)));
   const Matrix XQ = product(X, false, Q);
-  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(product(XQ, true, XQ), static_cast<std::size_t>(width)));
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(product(XQ, true, XQ), width));
   return PublicBasis{mean, product(Q, false, pairs.vectors)};
 }
 

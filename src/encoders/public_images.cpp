@@ -132,9 +132,8 @@ RowMajorMatrix coloured(const RowMajorMatrix& grey, Eigen::Index channels) {
 }  // namespace
 
 RowMajorMatrix public_images(std::size_t count, std::size_t height, std::size_t width, std::size_t channels) {
-  if (channels > 1) return coloured(public_images(count, height, width), static_cast<Eigen::Index>(channels));
-  RowMajorMatrix images =
-      RowMajorMatrix::Zero(static_cast<Eigen::Index>(count), static_cast<Eigen::Index>(height * width));
+  if (channels > 1) return coloured(public_images(count, height, width), channels);
+  RowMajorMatrix images = RowMajorMatrix::Zero(count, height * width);
   for (std::size_t i = 0; i < count; ++i) {
     Dice dice(20240607 + i);
     const Canvas canvas{images.data() + i * height * width, height, width};

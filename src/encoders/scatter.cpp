@@ -7,10 +7,11 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <memory>
+#include <mutex>
 #include <numbers>
 #include <vector>
 
-#include "eigenveil/base/fft_planner.hpp"
 #include "eigenveil/base/parallel.hpp"
 
 namespace eigenveil {
@@ -19,6 +20,12 @@ namespace {
 using Complex = std::complex<double>;
 constexpr std::size_t kAngles = Scatter::kAngles;
 constexpr std::size_t kStride = 4;  // 2^J
+
+/// FFTW's planner keeps global tables; only its execution is thread-safe. Whoever makes or destroys a plan holds this.
+std::mutex& fft_planner() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 struct DestroyPlan {
   void operator()(fftw_plan plan) const {
@@ -41,7 +48,7 @@ Plan plan_fft(Size size, int count, int sign) {
   const std::array<int, 2> n = {static_cast<int>(size.rows), static_cast<int>(size.columns)};
   const auto area = static_cast<int>(size.area());
   const std::lock_guard lock(fft_planner());
-  auto* sample = fftw_alloc_complex(size.area() * static_cast<std::size_t>(count));
+  auto* sample = fftw_alloc_complex(size.area() * count);
   // Vectors of complex numbers are as aligned as this. Estimated plans depend on sizes alone, so the same image has the
   // same features in every run.
   Plan plan(
@@ -52,8 +59,8 @@ Plan plan_fft(Size size, int count, int sign) {
 
 // exp(-z^T R D R^T z / (2 sigma^2) + i xi <z, e_theta>) / (2 pi sigma^2 / slant), summed over the torus' periods
 Scatter::Filter gabor(Size size, double sigma, double theta, double xi, double slant) {
-  const auto rows = static_cast<Eigen::Index>(size.rows);
-  const auto columns = static_cast<Eigen::Index>(size.columns);
+  const Eigen::Index rows = size.rows;
+  const Eigen::Index columns = size.columns;
   Scatter::Filter filter{Matrix::Zero(rows, columns), Matrix::Zero(rows, columns)};
   const double c = std::cos(theta), s = std::sin(theta);
   for (int py = -2; py <= 2; ++py)
@@ -77,7 +84,7 @@ std::vector<double> spectrum_of(const Scatter::Filter& filter, Size size) {
   std::vector<Complex> values(size.area());
   for (std::size_t i = 0; i < size.rows; ++i)
     for (std::size_t j = 0; j < size.columns; ++j) {
-      const auto r = static_cast<Eigen::Index>(i), c = static_cast<Eigen::Index>(j);
+      const Eigen::Index r = i, c = j;
       values[i * size.columns + j] = {filter.real(r, c), filter.imaginary(r, c)};
     }
   fftw_execute_dft(plan_fft(size, 1, FFTW_FORWARD).get(), raw(values.data()), raw(values.data()));
@@ -89,14 +96,13 @@ std::vector<double> spectrum_of(const Scatter::Filter& filter, Size size) {
 // Rows of phi * . at pixels first, first + step, ...: phi is a product of two such matrices.
 RowMajorMatrix low_pass(std::size_t size, double sigma, std::size_t step) {
   const std::size_t outputs = size / step;
-  RowMajorMatrix A = RowMajorMatrix::Zero(static_cast<Eigen::Index>(outputs), static_cast<Eigen::Index>(size));
+  RowMajorMatrix A = RowMajorMatrix::Zero(outputs, size);
   for (std::size_t o = 0; o < outputs; ++o)
     for (std::size_t i = 0; i < size; ++i)
       for (int period = -2; period <= 2; ++period) {
         const double z = static_cast<double>(o * step + step / 2) - static_cast<double>(i) -
                          static_cast<double>(period) * static_cast<double>(size);
-        A(static_cast<Eigen::Index>(o), static_cast<Eigen::Index>(i)) +=
-            std::exp(-z * z / (2 * sigma * sigma)) / (sigma * std::sqrt(2 * std::numbers::pi));
+        A(o, i) += std::exp(-z * z / (2 * sigma * sigma)) / (sigma * std::sqrt(2 * std::numbers::pi));
       }
   return A;
 }
@@ -105,10 +111,10 @@ std::size_t padded(std::size_t side) { return (side + 4 + kStride - 1) / kStride
 
 // 0 1 2 3 -> 2 1 0 1 2 3 2 1
 std::size_t mirrored(std::ptrdiff_t at, std::size_t side) {
-  const auto last = static_cast<std::ptrdiff_t>(side) - 1;
+  const std::ptrdiff_t last = side - 1;
   if (at < 0) at = -at;
   if (at > last) at = 2 * last - at;
-  return static_cast<std::size_t>(at);
+  return at;
 }
 
 struct LowPass {
@@ -142,8 +148,8 @@ struct Scatter::Plans {
   };
 
   void pad(const double* from, Complex* to) const {
-    const auto top = static_cast<std::ptrdiff_t>((full.rows - image.rows) / 2);
-    const auto left = static_cast<std::ptrdiff_t>((full.columns - image.columns) / 2);
+    const std::ptrdiff_t top = (full.rows - image.rows) / 2;
+    const std::ptrdiff_t left = (full.columns - image.columns) / 2;
     for (std::size_t i = 0; i < full.rows; ++i) {
       const double* row = from + mirrored(static_cast<std::ptrdiff_t>(i) - top, image.rows) * image.columns;
       for (std::size_t j = 0; j < full.columns; ++j)

@@ -82,11 +82,10 @@ Result<TextEncoder> TextEncoder::array_vectors(const std::string& path, const st
     EIGENVEIL_TRY(source->next(batch, 4096));
     if (batch.rows == 0) break;
     for (std::size_t i = 0; i < batch.rows; ++i) {
-      const Vector v = Eigen::Map<const Vector>(batch.values.data() + i * encoder.dimensions_,
-                                                static_cast<Eigen::Index>(encoder.dimensions_));
+      const Vector v = Eigen::Map<const Vector>(batch.values.data() + i * encoder.dimensions_, encoder.dimensions_);
       const std::size_t row = batch.first_row + i;
       if (!v.allFinite())
-        return bad_input(fmt::format("{}, row {}: has a value that is missing or not finite", path, row + 1));
+        return bad_input(fmt::format("{}, row {}: has a value that is missing, NaN or infinite", path, row + 1));
       encoder.words_.emplace(words[row], v);
     }
   }
@@ -113,7 +112,7 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path, const std::str
     for (double value = 0; fields >> value;) values.push_back(value);
     if (number == 1 && values.size() == 1) continue;  // word2vec begins with its size
     if (encoder.words_.empty()) encoder.dimensions_ = values.size();
-    const Vector v = Eigen::Map<const Vector>(values.data(), static_cast<Eigen::Index>(values.size()));
+    const Vector v = Eigen::Map<const Vector>(values.data(), values.size());
     if (values.empty() || !fields.eof() || values.size() != encoder.dimensions_ || !v.allFinite())
       return bad_input(fmt::format("{}, line {}: expected a word and {} numbers", path, number,
                                    encoder.dimensions_ > 0 ? fmt::to_string(encoder.dimensions_) : "its"));
@@ -172,8 +171,7 @@ void TextEncoder::add_words(const std::string& text, std::span<double> sum) cons
   for (const std::string& word : words_of(text)) {
     if (!words_.empty()) {
       const auto found = words_.find(word);
-      for (std::size_t j = 0; found != words_.end() && j < sum.size(); ++j)
-        sum[j] += found->second[static_cast<Eigen::Index>(j)];
+      for (std::size_t j = 0; found != words_.end() && j < sum.size(); ++j) sum[j] += found->second[j];
       continue;
     }
     add_hashed(word, sum);
@@ -185,15 +183,14 @@ void TextEncoder::add_words(const std::string& text, std::span<double> sum) cons
 
 Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, const Where& where,
                                            BadRows bad_rows) const {
-  RowMajorMatrix rows =
-      RowMajorMatrix::Zero(static_cast<Eigen::Index>(texts.size()), static_cast<Eigen::Index>(dimensions_));
+  RowMajorMatrix rows = RowMajorMatrix::Zero(texts.size(), dimensions_);
   std::vector<bool> missing(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
     missing[i] = words_of(texts[i]).empty();
     if (missing[i] && bad_rows == BadRows::kError)
       return bad_input(
           fmt::format("{}: {} is no text: it has neither letters nor digits", where(i), eigenveil::quote(texts[i])));
-    if (!module_) add_words(texts[i], {rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_});
+    if (!module_) add_words(texts[i], {rows.row(i).data(), dimensions_});
   }
   if (module_) {
     std::vector<std::string> known(texts.begin(), texts.end());
@@ -204,7 +201,7 @@ Result<RowMajorMatrix> TextEncoder::encode(std::span<const std::string> texts, c
     rows = *std::move(encoded);
   }
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const std::span<double> row{rows.row(static_cast<Eigen::Index>(i)).data(), dimensions_};
+    const std::span<double> row{rows.row(i).data(), dimensions_};
     make_unit(row);
     missing[i] = missing[i] || !(squares_in_order(row) > 0);
     if (missing[i]) std::fill(row.begin(), row.end(), std::numeric_limits<double>::quiet_NaN());
@@ -256,10 +253,9 @@ Result<std::vector<std::string>> read_texts(const std::string& path, BadRows bad
 
 Result<Matrix> encode_prompts(const TextEncoder& encoder, const std::vector<std::string>& classes,
                               const std::vector<std::string>& prompts) {
-  Matrix rows =
-      Matrix::Zero(static_cast<Eigen::Index>(classes.size()), static_cast<Eigen::Index>(encoder.dimensions()));
+  Matrix rows = Matrix::Zero(classes.size(), encoder.dimensions());
   for (std::size_t k = 0; k < classes.size(); ++k) {
-    auto row = rows.row(static_cast<Eigen::Index>(k));
+    auto row = rows.row(k);
     for (std::string prompt : prompts) {
       const std::size_t hole = prompt.find("{}");
       if (hole == std::string::npos)

@@ -17,6 +17,7 @@ constexpr double kMeanShare = 0.05;
 constexpr double kBoundShare = 0.03;
 constexpr double kFirstAbove = 0.005;      // of the rows, before anything is known of the mean
 constexpr double kRoughlyAbove = 0.2;      // about a rough mean
+constexpr double kTypicallyAbove = 0.25;   // a typical row
 constexpr double kBoundOverTypical = 1.5;  // how much longer the bound is than a typical row
 constexpr const char* kCountLabel = "row count";
 constexpr const char* kMeanLabel = "column sums";
@@ -43,27 +44,45 @@ std::vector<double> bound_grid(double radius) {
   return grid;
 }
 
-// mu of all Gaussian answers of the plan together
-double total_mu(const PrivacyPlan& plan) {
-  double sum = 0;
-  for (const PrivacyEvent& event : plan.events)
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
-      sum += gaussian->mu * gaussian->mu * static_cast<double>(event.count);
-  return std::sqrt(sum);
+double share_of(const Oracle& oracle, const PreparationOptions& options, double rows) {
+  return share_above(options.bound_by, options.directions, oracle.shape().columns, rows * oracle.total_mu());
 }
 
-Status bound_rows(Oracle& oracle, const char* label, const PreparationOptions& options, double most, double rows) {
+// Rows about a mean whose error is about tau sqrt(d) long are hardly shorter than that. A search that noise decides
+// would end far below, where next to nothing is left of the rows but the direction of that error.
+Result<double> search_bound(Oracle& oracle, const char* label, const PreparationOptions& options, double above,
+                            const Preparation& known) {
+  const double rows = known.rows;
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
-  const double above =
-      std::min(most, share_above(options.bound_by, options.directions, shape.columns, rows * total_mu(oracle.plan())));
   // The search errs by some 2 / epsilon rows: a target within that of none lets it run on to longer rows.
-  const double error =
-      (options.bound_by == BoundBy::kMoments ? 0.5 : 2) / EIGENVEIL_TRY(planned_epsilon(oracle.plan(), label));
+  const double error = (options.bound_by == BoundBy::kMoments ? 0.5 : 2) / EIGENVEIL_TRY(oracle.planned_epsilon(label));
   const auto target = static_cast<std::int64_t>(std::min(above * rows + error, rows / 2));
   const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
-  const auto bound = EIGENVEIL_TRY(RowBound::of(grid[*found]));
-  return oracle.recenter(Vector::Zero(static_cast<Eigen::Index>(shape.columns)), bound);
+  const double least = known.mean_deviation * std::sqrt(static_cast<double>(shape.columns)) / 2;
+  return std::clamp(least, grid[*found], shape.lattice.radius);
+}
+
+Status shorten_to(Oracle& oracle, double radius) {
+  const auto bound = EIGENVEIL_TRY(RowBound::of(radius));
+  return oracle.recenter(Vector::Zero(oracle.shape().columns), bound);
+}
+
+Status bound_rows(Oracle& oracle, const char* label, const PreparationOptions& options, double most,
+                  const Preparation& known) {
+  const double above = std::min(most, share_of(oracle, options, known.rows));
+  return shorten_to(oracle, EIGENVEIL_TRY(search_bound(oracle, label, options, above, known)));
+}
+
+// The longer the tail, the more of it is noise that all rows pay for. `share_above` takes a bound that is not much
+// longer than typical rows; noise loses (R / typical)^4 times as much, and so much more may be shortened. Known are the
+// length `far` that a share a of the rows exceeds and a typical one, exceeded by b; between them R(a') = typical (b /
+// a')^c. Then
+//   a' = a (R(a') / typical)^4,   a'^(1 + 4 c) = a b^(4 c)
+double bound_for_tail(double a, double far, double b, double typical) {
+  if (!(a < b && far > typical)) return typical;
+  const double c = std::log(far / typical) / std::log(b / a);
+  return typical * std::pow(b / std::pow(a * std::pow(b, 4 * c), 1 / (1 + 4 * c)), c);
 }
 
 struct NoisyMean {
@@ -88,7 +107,7 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   const auto d = static_cast<double>(shape.columns);
   // Ranges may be far wider than the rows: a sum of rows that are shorter has less noise.
   if (searches(options) && refines(options))
-    EIGENVEIL_TRY(bound_rows(oracle, kFirstBoundLabel, options, kFirstAbove, result.rows));
+    EIGENVEIL_TRY(bound_rows(oracle, kFirstBoundLabel, options, kFirstAbove, result));
   const double first = oracle.shape().lattice.radius;
   auto rough = EIGENVEIL_TRY(ask_mean(oracle, kMeanLabel, result.rows));
   result.mean = std::move(rough.mean);
@@ -102,8 +121,9 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   const bool stated = options.bound || !searches(options);
   const double whole = std::min(2 * first, first + result.mean.norm());
   EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(first, R, t1, d) : whole));
-  if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options, kRoughlyAbove, result.rows));
+  if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options, kRoughlyAbove, result));
   const double R2 = oracle.shape().lattice.radius;
+  if (searches(options)) result.far = R2;
   const auto refined = EIGENVEIL_TRY(ask_mean(oracle, kRefinedLabel, result.rows));
   const double t2 = refined.deviation;
   // m = m1 + r t1^2 / (t1^2 + t2^2): the two weighted by their precision
@@ -189,21 +209,23 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 
 Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   const RowsShape shape = oracle.shape();
-  Preparation result{static_cast<double>(shape.rows.value_or(0)),
-                     Vector::Zero(static_cast<Eigen::Index>(shape.columns))};
+  Preparation result{static_cast<double>(shape.rows.value_or(0)), Vector::Zero(shape.columns)};
   if (counts_rows(shape.adjacency, given)) {
     const auto count = EIGENVEIL_TRY(oracle.ask(kCountLabel, ClassCounts{1}));
     result.rows = std::max(1.0, std::round(count.value()(0, 0)));
   }
   // How many sums there are was settled by the plan.
   PreparationOptions options = given;
-  const auto& events = oracle.plan().events;
-  const bool refined =
-      std::any_of(events.begin(), events.end(), [](const auto& e) { return e.label == kRefinedLabel; });
-  if (!refined) options.shares.refined = 0;
+  if (!oracle.plans(kRefinedLabel)) options.shares.refined = 0;
   if (options.mean != MeanBy::kNone) EIGENVEIL_TRY(find_mean(oracle, options, result));
   if (!searches(options)) return result;
-  EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options, 1, result.rows));
+  const double above = share_of(oracle, options, result.rows);
+  if (result.far && options.bound_by == BoundBy::kDirections && above < kTypicallyAbove) {
+    const double typical = EIGENVEIL_TRY(search_bound(oracle, kBoundLabel, options, kTypicallyAbove, result));
+    EIGENVEIL_TRY(shorten_to(oracle, bound_for_tail(std::max(above, 1e-9), *result.far, kTypicallyAbove, typical)));
+  } else {
+    EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options, 1, result));
+  }
   result.bound_found = true;
   return result;
 }

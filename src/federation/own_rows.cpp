@@ -76,21 +76,6 @@ std::string difference(const wire::v2::Rows& proposed, const wire::v2::Rows& own
   return "its rows are put on another lattice than this site's (radius or bits)";
 }
 
-Result<Center> center_of(const wire::v2::Rows& proposed) {
-  switch (proposed.center()) {
-    case wire::v2::Rows::CENTER_NONE:
-      return Center::kNone;
-    case wire::v2::Rows::CENTER_RANGE:
-      return Center::kRange;
-    case wire::v2::Rows::CENTER_PRIVATE:
-      return Center::kPrivate;
-    case wire::v2::Rows::CENTER_MEAN:
-      return Center::kMean;
-    default:
-      return bad_input("its way of centring is not known");
-  }
-}
-
 }  // namespace
 
 Result<OwnRows> own_rows(const wire::v2::Rows& proposed, const SiteConfig& config) {
@@ -101,8 +86,9 @@ Result<OwnRows> own_rows(const wire::v2::Rows& proposed, const SiteConfig& confi
   RowOptions rows;
   auto features = EIGENVEIL_TRY(features_named(proposed, config));
   rows.bounds = std::move(features);
-  const auto center = EIGENVEIL_TRY(center_of(proposed));
-  rows.center = center;
+  const auto center = center_from(proposed);
+  if (!center) return bad_input("its way of centring is not known");
+  rows.center = *center;
   rows.missing = config.missing;
   rows.row_bound = config.row_bound;
   if (!config.row_bound && proposed.has_row_bound()) {

@@ -127,8 +127,17 @@ Status check_ask(const wire::v2::PlannedAsk& ask, const Proposal& proposal, std:
   return {};
 }
 
-// What one row can change, over the noise of all answers to questions of one kind, whatever they are called: any two of
-// them may be the same question. Every spare round may be one more.
+// A person with rows at m sites moves a masked total m times as far as one row, and m answers with noise of their own
+// as sqrt(m) rows.
+double moved_by_one(const Proposal& proposal) {
+  const double m = proposal.sites_per_person();
+  return proposal.aggregation() == Proposal::SECURE ? m : std::sqrt(m);
+}
+
+// The noise of all answers to questions of one kind over what one row, or one person with all theirs, can change,
+// whatever the questions are called: any two of them may be the same. Every spare round may be one more. Under the
+// condition of the study the noise in a masked total is whole, since k honest shares of 1 / k are in it (check_shares);
+// what is left without it is most_epsilon_alone's.
 Status check_noise(const Proposal& proposal, double least) {
   struct Asked {
     double squares = 0;  // of the mu of all answers
@@ -142,12 +151,13 @@ Status check_noise(const Proposal& proposal, double least) {
   }
   for (const auto& [kind, asked] : kinds) {
     if (moves_rows(kind)) continue;
-    const double mu = std::sqrt(asked.squares + proposal.spares() * asked.largest * asked.largest);
+    const double mu =
+        moved_by_one(proposal) * std::sqrt(asked.squares + proposal.spares() * asked.largest * asked.largest);
     if (const double noise = 1 / mu; !(noise >= least))
       return budget_refused(
-          fmt::format("the noise of all answers to '{}' together would be {:.3g} times what one row can change, below "
+          fmt::format("the noise of all answers to '{}' together would be {:.3g} times what one {} can change, below "
                       "this site's floor of {:g}",
-                      name(kind), noise, least));
+                      name(kind), noise, proposal.sites_per_person() > 1 ? "person" : "row", least));
   }
   return {};
 }
@@ -184,9 +194,7 @@ Status check_most(const char* what, double epsilon, double most) {
   return budget_refused(fmt::format("{} would be {:.4g}, above this site's limit of {:g}", what, epsilon, most));
 }
 
-// By this site's own accountant. A person with rows at m sites moves a masked total m times as far as one row, and m
-// answers with noise of their own as sqrt(m) rows; against all others together one share of the noise is left: mu
-// sqrt(k).
+// By this site's own accountant. Against all others together one share of the noise is left: mu sqrt(k).
 Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& accepted) {
   const auto delta = Delta::of(proposal.delta());
   const bool tight = proposal.accounting() == "tight";
@@ -196,10 +204,8 @@ Status certify(const Proposal& proposal, const SitePolicy& policy, Accepted& acc
     return budget_refused(
         fmt::format("it asks for delta {:g}, above this site's limit of {:g}", proposal.delta(), policy.most_delta));
   const Accounting accounting = tight ? Accounting::kTight : Accounting::kZcdp;
-  const double m = proposal.sites_per_person();
-  const bool secure = proposal.aggregation() == Proposal::SECURE;
   const auto of_row = epsilon_with(accepted.plan, 1, *delta, accounting);
-  const double of_one = secure ? m : std::sqrt(m);
+  const double of_one = moved_by_one(proposal);
   const auto of_person = epsilon_with(accepted.plan, of_one, *delta, accounting);
   const auto alone = epsilon_with(accepted.plan, std::sqrt(static_cast<double>(proposal.shares())), *delta, accounting);
   for (const auto* epsilon : {&of_row, &of_person, &alone})

@@ -23,6 +23,7 @@ class RecordingOracle final : public Oracle {
     if (const auto* apply = std::get_if<Apply>(&query)) passes.push_back({apply->X.columns()});
     return recorded(label, oracle_.ask(label, query), rows_);
   }
+  Result<Answer> ask_rest(const std::string& label) override { return recorded(label, oracle_.ask_rest(label), rows_); }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override {
     record_search(label);
@@ -60,7 +61,7 @@ class RecordingOracle final : public Oracle {
   }
   // Two Laplace variables of scale 2 / epsilon: deviation 4 / epsilon
   void record_search(const std::string& label) {
-    if (const auto epsilon = planned_epsilon(plan(), label)) noise.push_back({label, 4 / *epsilon, true});
+    if (const auto epsilon = planned_epsilon(label)) noise.push_back({label, 4 / *epsilon, true});
   }
   Oracle& oracle_;
   double rows_;

@@ -39,7 +39,7 @@ LawRows draw_rows_of(const LawColumns& columns, Eigen::Index count) {
   const Eigen::Index D = columns.size();
   std::mt19937_64 random(20261118);
   std::normal_distribution<double> normal;
-  LawRows rows{{}, Matrix(count, D), {}};
+  LawRows rows{{}, Matrix(count, D), {}, {}};
   const bool whole = (columns.count.array() == 1).all();
   RowMajorMatrix Z(whole ? count : 0, whole ? D : 0);
   for (Eigen::Index i = 0; i < Z.size(); ++i) Z.data()[i] = normal(random);
@@ -54,6 +54,7 @@ LawRows draw_rows_of(const LawColumns& columns, Eigen::Index count) {
         rows.squares(i, j) = c == 1 ? z * z : root * root / c;
       }
   }
+  rows.sums = rows.squares.colwise().sum().cwiseMax(1e-300);
   rows.squared_norms = rows.squares * columns.lambda.cwiseProduct(columns.count);
   return rows;
 }

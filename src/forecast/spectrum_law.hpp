@@ -11,7 +11,7 @@ namespace eigenveil {
 
 /// Columns along the eigenvectors of the model. One of variance lambda may stand for `count` of about that variance:
 /// noise between it and others is then sqrt(count) times as large, so that a direction loses as much to it as to all
-/// that it stands for, and the edge of the noise stays where it is (as in `ritz_noise_edge`).
+/// that it stands for, and the edge of the noise stays where it is (as verdicts on filtered products do).
 struct LawColumns {
   Vector lambda;
   Vector count;
@@ -28,6 +28,7 @@ struct LawRows {
   RowMajorMatrix X;      ///< m x D; empty if columns are merged
   Matrix squares;        ///< m x D: x_j^2 / lambda_j, the mean of those that a column stands for
   Vector squared_norms;  ///< m
+  Vector sums;           ///< of the columns of `squares`
 };
 
 /// A draw of second moments: A(n) A(n)^T / n ~ Wishart(I, n) / n (Bartlett 1933) with the same T, z for every n.

@@ -84,8 +84,8 @@ void SpectrumOracle::bound() {
   const Vector squared = few_.squared_norms.array() + centre_.squaredNorm();
   const double least = std::min(radius_, least_);
   weights_ = squared.unaryExpr([&](double s) { return s > least * least ? least / std::sqrt(s) : 1.0; });
-  const Vector left = (few_.squares.transpose() * weights_.cwiseAbs2())
-                          .cwiseQuotient(few_.squares.colwise().sum().transpose().cwiseMax(1e-300));
+  const Vector w2 = weights_.cwiseAbs2();
+  const Vector left = (few_.squares.transpose() * w2).cwiseQuotient(few_.sums);
   root_ = columns_.lambda.cwiseProduct(left.cwiseMax(0.0)).cwiseSqrt();
 }
 
@@ -175,7 +175,15 @@ Result<Answer> SpectrumOracle::ask(const std::string& label, const SumQuery& que
   if (sum.size() == 0) return loss();
   const PrivateSum asked = empty_sum(query, shape().columns, shape().lattice, plan().adjacency);
   EIGENVEIL_TRY(GaussianMechanism::noise_for(asked, mu));  // refuses what cannot be drawn
+  last_ = sum;
+  last_asked_ = asked;
   return noised(std::move(sum), deviation_of(asked, mu), label, asked.layout == PrivateSum::Layout::kSymmetric);
+}
+
+Result<Answer> SpectrumOracle::ask_rest(const std::string& label) {
+  const auto mu = EIGENVEIL_TRY(meter_.rest(label));
+  if (!last_asked_) return loss();
+  return noised(last_, deviation_of(*last_asked_, mu), label, last_asked_->layout == PrivateSum::Layout::kSymmetric);
 }
 
 PrivateCounts SpectrumOracle::counted(const Vector& values, const std::vector<double>& grid) const {

@@ -52,6 +52,10 @@ void Watch::concern(std::string_view words) {
   if (observer_ != nullptr) observer_->concern(words);
 }
 
+void Watch::remark(std::string_view words) {
+  if (observer_ != nullptr) observer_->remark(words);
+}
+
 Error Watch::stopped() const {
   if (!charged_) return internal_error("stopped: nothing was charged");
   if (asked_ == 0)

@@ -99,6 +99,7 @@ class Watch final : public Observer {
   void step(std::string_view name) override;
   void progress(double share) override;
   void concern(std::string_view words) override;
+  void remark(std::string_view words) override;
   Error stopped() const;
 
  private:

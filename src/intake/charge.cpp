@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "eigenveil/privacy/least_delta.hpp"
@@ -15,20 +14,16 @@
 namespace eigenveil {
 namespace {
 
-// A data file without a data set of its own is recorded under its path (its end, if that is very long); rows that are
-// in no file, all of them under one name.
-std::string record_of(const PrivateFiles& data, const PrivacyPlan& plan) {
-  const std::size_t kLongest = plan.person.empty() ? 160 : 120;
+// A data file without a data set of its own is recorded under a keyed hash of its path; rows that are in no file, all
+// of them under one name.
+std::string record_of(const Ledger& ledger, const PrivateFiles& data, const PrivacyPlan& plan) {
   constexpr std::size_t kLongestColumn = 20;
+  constexpr std::size_t kDigits = 16;
   const std::string of =
       plan.person.empty() ? "" : fmt::format(", people by '{}'", plan.person.substr(0, kLongestColumn));
-  if (data.paths().empty()) return fmt::format("{} ({}{})", kRowsInMemory, name(plan.adjacency), of);
-  const std::string& first = data.paths().front();
-  std::error_code failure;
-  const auto canonical = std::filesystem::weakly_canonical(first, failure);
-  std::string path = failure ? first : canonical.string();
-  if (path.size() > kLongest) path = path.substr(path.size() - kLongest);
-  return fmt::format("file {} ({}{})", path, name(plan.adjacency), of);
+  const std::string what = data.paths().empty() ? std::string(kRowsInMemory)
+                                                : "file " + ledger.path_key(data.paths().front()).substr(0, kDigits);
+  return fmt::format("{} ({}{})", what, name(plan.adjacency), of);
 }
 
 struct Account {
@@ -49,7 +44,7 @@ Result<std::string> choose_dataset(Ledger& ledger, const PrivacyOptions& privacy
                     "`dataset` NAME",
                     fmt::join(budgets, ", ")));
   if (budgets.size() == 1) return *budgets.begin();
-  std::string record = record_of(data, plan);
+  std::string record = record_of(ledger, data, plan);
   EIGENVEIL_TRY(
       ledger.create_if_missing({.name = record, .limit = {}, .adjacency = plan.adjacency, .person = plan.person}));
   return record;
@@ -63,6 +58,7 @@ Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& da
   const auto known = EIGENVEIL_TRY(ledger.has_files());
   auto files =
       EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(lasting) : Result<FileKeys>(FileKeys{}));
+  for (FileKeys::File& file : files.files) file.lists_people = file.named == data.people();
   const auto dataset = EIGENVEIL_TRY(choose_dataset(ledger, privacy, data, files, plan));
   const auto status = EIGENVEIL_TRY(ledger.show(dataset));
   return Account{std::move(ledger), {dataset, std::move(files)}, status.budget.limit.has_value(), status.spent_epsilon};
@@ -114,7 +110,12 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 }  // namespace
 
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
-  if (!privacy.use_ledger || !privacy.dataset.empty()) return {};
+  if (!privacy.use_ledger) return {};
+  if (!data.people().empty() && is_pipe(data.people()))
+    return usage_error(fmt::format(
+        "{}: is a pipe, and a ledger cannot tell whether it lists the same people each time: give `person` as a file",
+        data.people()));
+  if (!privacy.dataset.empty()) return {};
   const auto pipe = std::find_if(data.paths().begin(), data.paths().end(), is_pipe);
   if (pipe == data.paths().end()) return {};
   return usage_error(

@@ -32,7 +32,7 @@ Result<Piece> read_piece(RowSource& source, std::size_t most, const std::string&
     if (piece.rows.row(i).allFinite()) continue;
     if (bad_rows == BadRows::kError)
       return bad_input(
-          fmt::format("{}: {} {} has a value that is missing or not finite", path, what, batch.first_row + i + 1));
+          fmt::format("{}: {} {} has a value that is missing, NaN or infinite", path, what, batch.first_row + i + 1));
     piece.missing.push_back(i);
   }
   return piece;

@@ -173,7 +173,7 @@ Result<std::vector<std::uint32_t>> take_person(const std::optional<PersonOptions
 
 // The loss on public pairs, of 256 at a time.
 Result<TorchTrainee::Losses> public_losses(TorchTrainee& trainee, const Tensors& pairs, std::span<const double> now) {
-  const auto rows = static_cast<std::size_t>(pairs.front().rows());
+  const std::size_t rows = pairs.front().rows();
   constexpr std::size_t kAtOnce = 256;
   TorchTrainee::Losses mean{0, 0};
   for (std::size_t first = 0; first < rows; first += kAtOnce) {
@@ -197,7 +197,7 @@ class Trainer {
 
   Status train(const std::vector<std::uint32_t>& person, TrainingRun& run, Observer& observer) {
     TrainingState& state = run.state();
-    const auto entries = static_cast<std::size_t>(state.parameters.size());
+    const std::size_t entries = state.parameters.size();
     auto oracle = EIGENVEIL_TRY(GradientOracle::make(*run.charge().work, static_cast<std::size_t>(data_.front().rows()),
                                                      entries, run.take_random(job_), run.steps(), person,
                                                      job_.person ? job_.person->least_rows : 1));
@@ -217,7 +217,7 @@ class Trainer {
       if (told) tell(run, observer);
       observer.progress(static_cast<double>(run.steps()) / static_cast<double>(job_.steps));
     }
-    return oracle.complete() ? Status() : internal_error("the run did not ask for all that was planned");
+    return all_asked(oracle.complete());
   }
 
   // What was told, for the manifest.
@@ -231,7 +231,7 @@ class Trainer {
   }
 
   Result<Vector> gradient(GradientOracle& oracle, std::span<const double> now) {
-    Vector step = Vector::Zero(static_cast<Eigen::Index>(now.size()));
+    Vector step = Vector::Zero(now.size());
     if (job_.sample_clip) {
       // A few hundred pairs, or 64 MB of gradients
       std::size_t at_once = std::clamp<std::size_t>((std::size_t{8} << 20) / now.size(), 1, 256);
@@ -311,15 +311,20 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   const std::vector<double>& start = trainee->parameters();
 
   observer.step("reading pairs");
+  const auto files = EIGENVEIL_TRY(files_of(job, options));
   auto tensors = EIGENVEIL_TRY(read_tensors(job.data));
+  // What is pinned is what was read.
+  const auto after = EIGENVEIL_TRY(files_of(job, options));
+  if (after != files) return bad_input(fmt::format("{}: the file changed while it was read", job.data));
   const auto person = EIGENVEIL_TRY(take_person(job.person, tensors, job.data));
+  // People are numbered as they come.
+  if (person.size() > 1 && person.back() + 1 == person.size()) observer.remark(kOwnPersonEach);
   auto data = EIGENVEIL_TRY(parts_for(*trainee, std::move(tensors), job.data));
   observer.step("trying the module on made-up pairs");
   EIGENVEIL_TRY(dry_run(job, *trainee, data));
   const auto publics = EIGENVEIL_TRY(read_public(job, *trainee, data));
 
   const Vector parameters = Eigen::Map<const Vector>(start.data(), start.size());
-  const auto files = EIGENVEIL_TRY(files_of(job, options));
   auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
   Trainer trainer(job, *trainee, data, publics);
   EIGENVEIL_TRY(trainer.train(person, run, observer));

@@ -43,11 +43,6 @@ std::vector<Concern> concerns_of(const Estimator& estimator, const RowsShape& sh
                                     "not listed, and would count as zero (not private: do not share this number)",
                                     diagnostics.zeroed, people ? "" : fmt::format("of {} ", diagnostics.rows)),
                         true});
-  if (people && diagnostics.one_row_each && diagnostics.rows > 1)
-    concerns.push_back(
-        {"every row is its own person, so that somebody with several rows under several ids is not protected (not "
-         "private: do not share). Is `person` the right column?",
-         true});
   return concerns;
 }
 

@@ -281,8 +281,7 @@ Result<Outcome> outcome_in_components(Field& field, std::size_t winner, const Ar
     return [first](const Forecast& one) { return one.missed.head(first).maxCoeff(); };
   };
   const Needs all = EIGENVEIL_TRY(least_needs(field, target, arena, found < K, worst_of(K)));
-  Outcome outcome{
-      .components = static_cast<std::size_t>(found), .rows_needed = all.rows, .epsilon_needed = all.epsilon};
+  Outcome outcome{.components = found, .rows_needed = all.rows, .epsilon_needed = all.epsilon};
   if (found == K) {
     outcome.sentence = K == 1 ? "You will get the component" : fmt::format("You will get all {} components", K);
     outcome.sentence += fmt::format("; {} would do.", in_words(all, unit));

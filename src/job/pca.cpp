@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/job/pca.hpp"
 
+#include <fmt/format.h>
+
+#include "eigenveil/estimators/pca/pilot.hpp"
 #include "eigenveil/estimators/pca/score_plot.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 
@@ -13,10 +16,29 @@ PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOpt
   return program;
 }
 
+bool rows_known(const PcaJob& job) {
+  return job.guess.expected_rows || (job.fit.privacy.adjacency == Adjacency::kReplaceOne && !elsewhere(job.fit.rows));
+}
+
+// Of what nobody named: by a rule where there is one. Forecasts know what was stated about the rows: a spectrum, or
+// that few columns matter.
+std::optional<PcaMethod> method_of(const PcaJob& job, std::size_t columns) {
+  if (job.method) return job.method;
+  if (!job.guess.spectrum.empty() || (job.sparsity && rows_known(job))) return std::nullopt;
+  if (job.sparsity) return PcaMethod::kGram;
+  // Sites answer every answer of a plan, and so does who draws a picture in the end.
+  const bool whole_plan = elsewhere(job.fit.rows) || job.score_plot;
+  if (job.scale == Scale::kCorrelation || (whole_plan && columns <= kMostGramColumns)) return PcaMethod::kGram;
+  if (columns > kMostGramColumns) return PcaMethod::kAdaptivePower;
+  const bool pilot = worth_a_pilot(job.components, columns) && job.power.filter != RowFilter::kOff;
+  return pilot ? PcaMethod::kPilot : PcaMethod::kGram;
+}
+
 // Everything the user left to a forecast, best first guess included.
 std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions& preparation, std::size_t columns) {
   const PcaOptions options{job.components, preparation, job.sparsity, job.scale};
-  if (!job.method) {
+  const auto method = method_of(job, columns);
+  if (!method) {
     std::vector<PcaProgram> programs;
     for (PcaProgram program : candidates(options, columns)) {
       if (program.method == PcaMethod::kSphere && (job.score_plot || elsewhere(job.fit.rows))) continue;
@@ -27,19 +49,17 @@ std::vector<PcaProgram> programs_for(const PcaJob& job, const PreparationOptions
     }
     return programs;
   }
-  const PcaProgram given = program_for(job, *job.method, preparation);
+  const PcaProgram given = program_for(job, *method, preparation);
   std::vector<PcaProgram> programs = {given};
-  const bool rows_known =
-      job.guess.expected_rows || (job.fit.privacy.adjacency == Adjacency::kReplaceOne && !elsewhere(job.fit.rows));
-  if (*job.method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known)
+  if (*method == PcaMethod::kSpiked && job.spiked.guarantee == Guarantee::kStrict && job.spiked.rank && rows_known(job))
     for (const std::size_t rounds : {4U, 8U}) {
       programs.push_back(given);
       programs.back().spiked.subspace = Subspace::kAdaptivePower;
       programs.back().spiked.power.rounds = rounds;
     }
-  const bool iterates =
-      *job.method != PcaMethod::kGram && *job.method != PcaMethod::kSphere && *job.method != PcaMethod::kSpiked;
-  if (iterates && job.choose_rounds) {
+  const bool iterates = *method == PcaMethod::kPower || *method == PcaMethod::kSparsePower ||
+                        *method == PcaMethod::kAdaptivePower || *method == PcaMethod::kPilot;
+  if (job.method && iterates && job.choose_rounds) {
     programs.clear();
     for (const std::size_t rounds : {4U, 8U, 16U}) {
       programs.push_back(given);
@@ -58,6 +78,10 @@ Result<std::optional<ScorePlot>> plot_of(const PcaJob& job, const OpenedData& op
   }
   if (job.method == PcaMethod::kSphere)
     return usage_error("`method` sphere makes all rows of one length: a `score_plot` of them would show nothing");
+  if (job.method == PcaMethod::kPilot)
+    return usage_error(
+        "`method` pilot spends all that is left on one of two ways: name one of them, gram or "
+        "adaptive-power, with a `score_plot`");
   if (elsewhere(job.fit.rows))
     return usage_error("`score_plot` is no question that sites of a federation know: leave it out");
   if (job.fit.privacy.calibration == Calibration::kPaper)
@@ -74,8 +98,9 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   const Budget budget = budget_of(job.fit.privacy);
   const Calibration calibration = job.fit.privacy.calibration;
   EIGENVEIL_TRY(check_named(job.method.has_value(), calibration));
-  if (job.method == PcaMethod::kSphere && elsewhere(job.fit.rows))
-    return usage_error("`method` sphere is no way that sites of a federation know: use gram");
+  for (const PcaMethod method : {PcaMethod::kSphere, PcaMethod::kPilot})
+    if (job.method == method && elsewhere(job.fit.rows))
+      return usage_error(fmt::format("`method` {} is no way that sites of a federation know: use gram", name(method)));
   PreparationOptions preparation = preparation_of(job.fit.rows);
   preparation.directions = job.components;
   // Directions hardly mind shorter rows, and noise falls with the square of their length.
@@ -83,7 +108,8 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
       !job.score_plot)  // a picture of them does
     preparation.bound_by = BoundBy::kDirections;
   const auto programs = programs_for(job, preparation, d);
-  EIGENVEIL_TRY(check_guess(job.guess, budget, !job.method || job.choose_rounds, d));
+  const bool open = !method_of(job, d) || (job.method && job.choose_rounds);
+  EIGENVEIL_TRY(check_guess(job.guess, budget, open, d));
   Rivals rivals;
   rivals.guess = guessed_rows(job.guess, job.components, job.sparsity, job.fit.rows.row_bound);
   const auto plot = EIGENVEIL_TRY(plot_of(job, opened));
@@ -92,7 +118,6 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   for (PcaProgram program : programs) {
     rivals.estimators.push_back(plotted(estimator_by(calibration, program), plot));
     program.options.preparation = forecast_preparation(program.options.preparation);
-    program.power.simulate_edge = program.spiked.power.simulate_edge = false;
     rivals.prepared.push_back(plotted(estimator_by(calibration, program), without_classes));
   }
   return rivals;
@@ -107,7 +132,6 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
   ForecastRequest request{.task = "pca", .model = public_model(model), .budget = budget};
   request.remedies = kPcaRemedies;
   for (PcaProgram& program : programs) {
-    program.power.simulate_edge = false;
     request.contenders.push_back({[program, score_plot](std::size_t) {
       return plotted(estimator(program), score_plot ? std::optional(ScorePlot{*score_plot}) : std::nullopt);
     }});

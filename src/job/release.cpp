@@ -12,6 +12,7 @@
 #include "eigenveil/job/manifest.hpp"
 #include "eigenveil/job/verdicts.hpp"
 #include "eigenveil/privacy/least_delta.hpp"
+#include "eigenveil/query/meter.hpp"
 
 namespace eigenveil {
 namespace {
@@ -69,7 +70,8 @@ Status write_outputs(Release& made, const FitJob& job, const Charge& charge, Obs
 }
 
 PrivateFiles files_of(const RowOptions& rows) {
-  return rows.pairs ? PrivateFiles(private_files(rows.pairs->files)) : PrivateFiles(rows.data);
+  if (!rows.pairs) return rows.data;
+  return PrivateFiles(private_files(rows.pairs->files), rows.pairs->files.person);
 }
 
 // Rows have bounds; given matrices and encoded views have none of these options.
@@ -184,6 +186,8 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   // Under add-remove-one the number of rows is private and decides nothing.
   std::optional<std::size_t> count;
   if (job.privacy.adjacency == Adjacency::kReplaceOne) count = rows.rows();
+  if (count == std::size_t{0} && !opened.pairs)
+    return bad_input(place_of(job.rows) + ": there are no rows, and so nothing that could be released");
   if (job.privacy.auto_delta) {
     if (!count)
       return usage_error("`delta` auto needs a number of rows that is known before the charge: give a number");
@@ -203,12 +207,13 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   if (!job.confirm)
     for (const Concern& concern : concerns)
       if (!concern.of_rows) observer.concern(concern.words);
+  if (diagnostics.one_row_each && diagnostics.rows > 1) observer.remark(kOwnPersonEach);
   PrivacyPlan plan = EIGENVEIL_TRY(chosen.plan(shape, budget));
   if (job.rows.person) plan.person = opened.person;
   auto charged =
       EIGENVEIL_TRY(charge(rows, {plan, job.privacy, job.run, files_of(job.rows), chosen.purpose()}, observer));
   Fit fit = EIGENVEIL_TRY(chosen.fit(*charged.oracle, budget));
-  if (!charged.oracle->complete()) return internal_error("the fit did not ask for all that was planned");
+  EIGENVEIL_TRY(all_asked(charged.oracle->complete()));
   if (fit.judge) observer.step("judging");
   add_verdicts(fit, chosen.name());
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);

@@ -150,7 +150,7 @@ Result<TrainingRun> TrainingRun::open(const ClipTrainJob& job, const std::map<st
     const auto epsilon = EIGENVEIL_TRY(epsilon_of(certified.plan.events, job.privacy.delta, job.privacy.accounting));
     certified.epsilon = epsilon;
   }
-  const auto entries = static_cast<std::size_t>(parameters.size());
+  const std::size_t entries = parameters.size();
   for (const auto& clip : {job.clip, job.sample_clip})
     if (clip) EIGENVEIL_TRY(NoisyVector::check(*clip, entries, job.steps * (job.clip && job.sample_clip ? 2 : 1)));
 

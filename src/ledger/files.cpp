@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "eigenveil/ledger/content_key.hpp"
@@ -21,19 +22,20 @@ std::string subkey(const ledger::Database& db, std::string_view use) {
   return ledger::to_bytes(ledger::KeyedHash(db.key()).field("subkey").field(use).finish());
 }
 
+std::string hash_path(std::string_view path_key, const std::filesystem::path& canonical) {
+  return ledger::to_hex(ledger::KeyedHash(path_key).field(canonical.string()).finish());
+}
+
 Result<FileKeys::File> keys_of(const ledger::Database& db, const std::string& path) {
   const auto content = EIGENVEIL_TRY(content_keys(path, subkey(db, "content")));
   const std::string path_key = subkey(db, "path");
-  const auto hash = [&](const std::filesystem::path& canonical) {
-    return ledger::to_hex(ledger::KeyedHash(path_key).field(canonical.string()).finish());
-  };
   FileKeys::File keys{path, {}, {}};
   const auto add = [&](const std::string& file, const std::string& held) -> Status {
     std::error_code failed;
     const auto canonical = std::filesystem::canonical(file, failed);
     if (failed) return bad_input(file + ": cannot be read (" + failed.message() + ")");
-    keys.own.push_back({hash(canonical), held});
-    keys.around.insert(hash(canonical.parent_path()));
+    keys.own.push_back({hash_path(path_key, canonical), held});
+    keys.around.insert(hash_path(path_key, canonical.parent_path()));
     return {};
   };
   EIGENVEIL_TRY(add(path, content.whole));
@@ -74,18 +76,16 @@ Status ledger::refuse_other_owners(const Database& db, const Payer& payer) {
   return {};
 }
 
-Status ledger::refuse_other_people(const Database& db, const Account& account, const Payer& payer,
-                                   const PrivacyPlan& plan) {
-  // Of several files that belong together the last may list people: they are called by its name.
-  if (plan.person.empty() || payer.files.files.size() < 2) return {};
-  const FileKeys::File& list = payer.files.files.back();
-  if (std::filesystem::path(list.named).stem() != plan.person) return {};
+Status ledger::refuse_other_people(const Database& db, const Account& account, const Payer& payer) {
+  const auto& files = payer.files.files;
+  const auto list = std::find_if(files.begin(), files.end(), [](const FileKeys::File& f) { return f.lists_people; });
+  if (list == files.end()) return {};
   Statement row(db, "SELECT content FROM file WHERE dataset = ?", account.id);
   bool any = false;
   for (;;) {
     const auto more = EIGENVEIL_TRY(row.step());
     if (!more) break;
-    if (row.text(0) == list.own.front().content) return {};
+    if (row.text(0) == list->own.front().content) return {};
     any = true;
   }
   if (!any) return {};
@@ -93,7 +93,7 @@ Status ledger::refuse_other_people(const Database& db, const Account& account, c
       fmt::format("{} is not the list of people that data set '{}' knows: whoever pays for people pays for the same "
                   "ones each time. Give the list that belongs to it, or use a data set that was made with this one "
                   "among its `data`",
-                  list.named, payer.dataset));
+                  list->named, payer.dataset));
 }
 
 Status ledger::bind_files(const Database& db, std::int64_t dataset, const FileKeys& files) {
@@ -129,6 +129,12 @@ Result<std::set<std::string>> Ledger::budgets_of(const FileKeys& files) {
     all.merge(owners);
   }
   return all;
+}
+
+std::string Ledger::path_key(const std::string& path) const {
+  std::error_code failed;
+  const auto canonical = std::filesystem::weakly_canonical(path, failed);
+  return hash_path(subkey(*db_, "path"), failed ? std::filesystem::path(path) : canonical);
 }
 
 Result<std::string> Ledger::content_key(const std::string& path) const {

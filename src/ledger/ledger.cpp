@@ -206,7 +206,7 @@ Result<std::int64_t> ledger::charge(const Database& db, const Payer& payer, cons
                     "give `adjacency` {}, or use a data set of its own",
                     dataset, name(own), name(plan.adjacency), name(own)));
   if (const std::string& own = account.status.budget.person; own != plan.person) return other_unit(dataset, own, plan);
-  EIGENVEIL_TRY(refuse_other_people(db, account, payer, plan));
+  EIGENVEIL_TRY(refuse_other_people(db, account, payer));
   if (plan.model_based && !account.status.budget.allow_model_based)
     return budget_refused(
         fmt::format("Data set '{}' does not allow a model-based guarantee, which holds only if its rows are drawn from "

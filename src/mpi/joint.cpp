@@ -186,12 +186,12 @@ void add_people(RowOptions& options, const wire::v2::RankPeople& message, bool& 
 Result<OwnShare> joint_rows(Result<BoundedRows> rows) {
   EIGENVEIL_TRY(agree(rows, [](const BoundedRows& own) { return own.columns(); }));
   const BoundingDiagnostics& own = rows->diagnostics();
-  std::int64_t sums[3] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.shortened),
-                          static_cast<std::int64_t>(own.zeroed)};
-  add_to_rank_0(sums, 3);
-  return OwnShare{
-      *std::move(rows),
-      {static_cast<std::size_t>(sums[0]), static_cast<std::size_t>(sums[1]), static_cast<std::size_t>(sums[2])}};
+  std::int64_t sums[4] = {static_cast<std::int64_t>(own.rows), static_cast<std::int64_t>(own.shortened),
+                          static_cast<std::int64_t>(own.zeroed), own.one_row_each ? 0 : 1};
+  add_to_rank_0(sums, 4);
+  return OwnShare{*std::move(rows),
+                  {static_cast<std::size_t>(sums[0]), static_cast<std::size_t>(sums[1]),
+                   static_cast<std::size_t>(sums[2]), sums[3] == 0}};
 }
 
 }  // namespace

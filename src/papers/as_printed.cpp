@@ -46,8 +46,8 @@ class PrintedPca final : public Printed {
     return said;
   }
   Status check(const RowsShape& shape, const Budget& budget) const override {
-    if (program_.method == PcaMethod::kSphere)
-      return usage_error("`calibration` paper: no paper prescribes the noise of sphere");
+    if (program_.method == PcaMethod::kSphere || program_.method == PcaMethod::kPilot)
+      return usage_error(fmt::format("`calibration` paper: no paper prescribes the noise of {}", told().method()));
     if (program_.options.preparation.mean != MeanBy::kNone || program_.options.preparation.bound_by != BoundBy::kStated)
       return usage_error(
           "`calibration` paper reproduces a paper as it is, with rows that are centred and bounded already: use "
@@ -143,6 +143,7 @@ PrivacyPlan plan(const PcaProgram& program, const Budget& budget) {
   switch (program.method) {
     case PcaMethod::kGram:
     case PcaMethod::kSphere:
+    case PcaMethod::kPilot:
       return gram(std::move(shape), budget.epsilon, budget.delta);
     case PcaMethod::kSpiked:
       return spiked(std::move(shape), budget.epsilon, budget.delta);

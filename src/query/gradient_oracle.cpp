@@ -72,8 +72,7 @@ Result<Released<Matrix>> GradientOracle::ask_each(const std::string& label, doub
   ClippedSum sum(entries_, clip);
   for (std::size_t first = 0; first < chosen_.size(); first += std::max<std::size_t>(1, at_once)) {
     const std::size_t last = std::min(chosen_.size(), first + std::max<std::size_t>(1, at_once));
-    const std::vector<std::size_t> rows(chosen_.begin() + static_cast<std::ptrdiff_t>(first),
-                                        chosen_.begin() + static_cast<std::ptrdiff_t>(last));
+    const std::vector<std::size_t> rows(chosen_.begin() + first, chosen_.begin() + last);
     // One for each row, whatever its place: noisy_vector.proof.md.
     std::vector<std::uint64_t> seeds(rows.size());
     for (std::uint64_t& seed : seeds) seed = random_.next();

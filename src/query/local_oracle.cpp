@@ -4,10 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "eigenveil/privacy/poisson_sample.hpp"
 
 namespace eigenveil {
+
+Result<Answer> Oracle::ask_rest(const std::string& label) {
+  return usage_error(fmt::format("'{}' stands for other answers; this engine gives every answer of the plan", label));
+}
 
 Result<Answer> Oracle::ask_model(const std::string& label, const ModelQuery& /*query*/) {
   return usage_error(fmt::format(
@@ -19,8 +25,20 @@ Result<Answer> Oracle::ask_batch(const std::string& label, const BatchQuery& /*q
       fmt::format("'{}' needs whole batches in one place; this engine gives sums over rows only", label));
 }
 
-Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& label) {
-  for (const PrivacyEvent& event : plan.events) {
+bool Oracle::plans(const std::string& label) const {
+  const auto& events = plan().events;
+  return std::any_of(events.begin(), events.end(), [&](const PrivacyEvent& event) { return event.label == label; });
+}
+
+Result<Mu> Oracle::planned_mu(const std::string& label) const {
+  for (const PrivacyEvent& event : plan().events)
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism); gaussian && event.label == label)
+      return gaussian->mu;
+  return internal_error(fmt::format("the plan has no Gaussian answer '{}'", label));
+}
+
+Result<PureEpsilon> Oracle::planned_epsilon(const std::string& label) const {
+  for (const PrivacyEvent& event : plan().events) {
     if (event.label != label) continue;
     if (const auto* pure = std::get_if<PureEvent>(&event.mechanism)) return pure->epsilon;
     // Sites count with Gaussian noise: deviations of about 1 / mu, as those of an epsilon of that size.
@@ -28,6 +46,14 @@ Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& 
       return PureEpsilon::of(std::min<double>(gaussian->mu, 100));
   }
   return internal_error(fmt::format("the plan has no search '{}'", label));
+}
+
+double Oracle::total_mu() const {
+  double sum = 0;
+  for (const PrivacyEvent& event : plan().events)
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
+      sum += gaussian->mu * gaussian->mu * static_cast<double>(event.count);
+  return std::sqrt(sum);
 }
 
 LocalOracle::LocalOracle(std::unique_ptr<RowSums> sums, std::unique_ptr<Reservation> reservation, SecureRandom random)
@@ -53,6 +79,11 @@ Status LocalOracle::begin() {
   return {};
 }
 
+RowSums& LocalOracle::afresh() {
+  last_.reset();
+  return *sums_;
+}
+
 Result<Answer> LocalOracle::release(PrivateSum sum, Mu mu) {
   const double deviation = deviation_of(sum, mu);
   auto released = EIGENVEIL_TRY(GaussianMechanism::release(std::move(sum), mu, random_));
@@ -65,8 +96,15 @@ Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query)
   const PrivateSum asked = empty_sum(query, sums_->here().columns(), lattice(), adjacency());
   if (const auto noise = GaussianMechanism::noise_for(asked, mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
-  auto sum = EIGENVEIL_TRY(sums_->sum(query, adjacency()));
+  auto sum = EIGENVEIL_TRY(afresh().sum(query, adjacency()));
+  if (!meter_.complete()) last_ = sum;
   return release(std::move(sum), mu);
+}
+
+Result<Answer> LocalOracle::ask_rest(const std::string& label) {
+  if (!last_) return internal_error(fmt::format("'{}' repeats a sum, and none was asked for just now", label));
+  const auto mu = EIGENVEIL_TRY(meter_.rest(label));
+  return release(*std::exchange(last_, std::nullopt), mu);
 }
 
 Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,
@@ -75,7 +113,7 @@ Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& labe
   const auto epsilon = EIGENVEIL_TRY(meter_.pure(label));
   EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(begin());
-  const auto counts = EIGENVEIL_TRY(sums_->counts(query));
+  const auto counts = EIGENVEIL_TRY(afresh().counts(query));
   return SparseVector::first_at_most(counts, target, epsilon, random_);
 }
 
@@ -89,10 +127,10 @@ Result<FilteredAnswer> LocalOracle::ask_filtered(const std::string& search, cons
   if (const auto noise = GaussianMechanism::noise_for(widest, mu); !noise) return noise.error();
   EIGENVEIL_TRY(SparseVector::check(epsilon));
   EIGENVEIL_TRY(begin());
-  const auto cells = EIGENVEIL_TRY(sums_->cells(query));
-  auto chosen = EIGENVEIL_TRY(SparseVector::first_at_most(cells.above(), target, epsilon, random_));
+  const auto cells = EIGENVEIL_TRY(afresh().cells(query));
+  const auto chosen = EIGENVEIL_TRY(SparseVector::first_at_most(cells.above(), target, epsilon, random_));
   auto sum = EIGENVEIL_TRY(release(cells.sum(*chosen, adjacency()), mu));
-  return FilteredAnswer{std::move(chosen), std::move(sum)};
+  return FilteredAnswer{chosen, std::move(sum)};
 }
 
 Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery& query) {
@@ -107,7 +145,7 @@ Result<Answer> LocalOracle::ask_model(const std::string& label, const ModelQuery
   const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
   if (const auto noise = GaussianMechanism::noise_for(query.assumed(lattice()), mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
-  auto sum = EIGENVEIL_TRY(sums_->sum(query.behind(lattice()), adjacency()));
+  auto sum = EIGENVEIL_TRY(afresh().sum(query.behind(lattice()), adjacency()));
   auto value = EIGENVEIL_TRY(query.value(std::move(sum), lattice()));
   return release(std::move(value), mu);
 }
@@ -179,7 +217,7 @@ Result<Answer> LocalOracle::ask_batch(const std::string& label, const BatchQuery
   return release(std::move(value), mu);
 }
 
-Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return sums_->recenter(mean, radius); }
-Status LocalOracle::remap(const LinearMap& M, RowBound radius) { return sums_->remap(M, radius); }
+Status LocalOracle::recenter(const Vector& mean, RowBound radius) { return afresh().recenter(mean, radius); }
+Status LocalOracle::remap(const LinearMap& M, RowBound radius) { return afresh().remap(M, radius); }
 
 }  // namespace eigenveil

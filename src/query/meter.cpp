@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace eigenveil {
 
 Error Meter::refuse(const std::string& why) {
@@ -37,6 +39,28 @@ Result<PureEpsilon> Meter::pure(const std::string& label) {
   return event.epsilon;
 }
 
+Result<Mu> Meter::rest(const std::string& label) {
+  if (failed_) return refuse("an earlier ask broke the plan");
+  double squares = 0;
+  for (std::size_t i = event_; i < plan_.events.size(); ++i) {
+    const PrivacyEvent& planned = plan_.events[i];
+    const auto left = static_cast<double>(planned.count - (i == event_ ? answered_ : 0));
+    if (const auto* gaussian = std::get_if<GaussianEvent>(&planned.mechanism))
+      squares += left * gaussian->mu * gaussian->mu;
+    else if (!std::holds_alternative<PureEvent>(planned.mechanism))
+      return refuse(fmt::format("'{}' cannot stand for '{}', which samples rows", label, planned.label));
+  }
+  event_ = plan_.events.size();
+  answered_ = 0;
+  constexpr double kDown = 1 - 0x1p-40;  // more than all roundings above
+  const auto mu = Mu::of(std::sqrt(squares) * kDown);
+  return mu ? mu : Result<Mu>(refuse(fmt::format("the plan has no noise left for '{}'", label)));
+}
+
 Result<PoissonGaussianEvent> Meter::poisson(const std::string& label) { return next<PoissonGaussianEvent>(label); }
+
+Status all_asked(bool complete) {
+  return complete ? Status() : internal_error("the fit did not ask for all that was planned");
+}
 
 }  // namespace eigenveil

@@ -209,6 +209,10 @@ std::string made_section(const Model& model) {
         "<p>These ({} {}) are all the answers that were computed from the rows, each with noise; "
         "everything else follows from them.</p>\n",
         kind_of(model.manifest).method, html::name(*method));
+  if (const auto pilot = model.manifest.find("pilot"); pilot != model.manifest.end())
+    if (const auto sentence = html::text_at(*pilot, "sentence"))
+      page += fmt::format("<p>{} Answers of the plan that are given up for a matrix are listed with their share.</p>\n",
+                          html::escape(*sentence));
   const auto events = events_from_json(model.manifest["events"]);
   if (!events.ok()) return page + raw_events(model.manifest["events"]) + "</section>\n";
   return page + answers(*events, model.manifest) + check(model, *events) + "</section>\n";

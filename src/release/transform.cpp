@@ -49,8 +49,8 @@ bool same_file(const std::string& a, const std::string& b) {
 
 Error not_a_number(const std::string& path, const RawBatch& batch, std::size_t row, const std::string& column) {
   return bad_input(
-      fmt::format("{}: row {}, column '{}': the value is missing or not finite, so the row has no score. Fill it in or "
-                  "leave the row out.",
+      fmt::format("{}: row {}, column '{}': the value is missing, NaN or infinite, so the row has no score. Fill it in "
+                  "or leave the row out.",
                   path, batch.first_row + row + 1, column));
 }
 

@@ -71,14 +71,98 @@ class ByCount {
   std::map<std::uint32_t, T> many_;
 };
 
+// Moves rows to where those of people with as many rows lie.
+class RowMover {
+ public:
+  RowMover(std::size_t columns, const ChunkStore::Options& storing) : d_(columns), moved_(columns, storing) {}
+
+  // `rows_with`: of each row, how many rows its person has; 0 where it is left out.
+  Status count(const ChunkStore& rows_with) {
+    std::vector<std::int32_t> counts;
+    for (std::size_t chunk = 0; chunk < rows_with.chunks(); ++chunk) {
+      const std::int32_t* m = EIGENVEIL_TRY(rows_with.read(chunk, counts));
+      for (std::size_t i = 0; i < rows_with.rows_in(chunk); ++i)
+        if (m[i] != 0) ++places_[static_cast<std::uint32_t>(m[i])].next;
+    }
+    return {};
+  }
+
+  // Calls visit(m, place of the first row of a person with m rows), ascending. Returns how many rows are kept.
+  template <class Visit>
+  std::size_t place(const Visit& visit) {
+    std::size_t kept = 0;
+    places_.for_each([&](std::uint32_t m, Place& place) {
+      if (place.next == 0) return;
+      visit(m, kept);
+      kept += std::exchange(place.next, kept);
+    });
+    return kept;
+  }
+
+  Status allot(std::size_t kept, std::size_t runs) {
+    constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
+    most_ = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs), 4 * d_,
+                                    std::max<std::size_t>(65536, 4 * d_)) /
+            4;
+    return moved_.allot(kept);
+  }
+
+  // Returns where the row lies now.
+  Result<std::size_t> move(std::uint32_t m, const std::int32_t* from) {
+    Place& place = places_[m];
+    const std::size_t to = place.next++;
+    if (!moved_.spilled()) {
+      if (to >= place.end) {
+        place.to = moved_.at(to);
+        place.end = (to / moved_.chunk_rows() + 1) * moved_.chunk_rows();
+      }
+      place.to = std::copy_n(from, d_, place.to);
+      return to;
+    }
+    place.waiting.insert(place.waiting.end(), from, from + d_);
+    if (place.waiting.size() + d_ > most_) EIGENVEIL_TRY(put_waiting(place));
+    return to;
+  }
+
+  Result<ChunkStore> finish() {
+    Status finished;
+    places_.for_each([&](std::uint32_t /*m*/, Place& place) {
+      if (finished.ok() && !place.waiting.empty()) finished = put_waiting(place);
+    });
+    EIGENVEIL_TRY(finished);
+    return std::move(moved_);
+  }
+
+ private:
+  // Where the next row of a person with so many goes.
+  struct Place {
+    std::size_t next = 0;                    // first their number
+    std::size_t end = 0;                     // in memory: of the chunk that `to` is in
+    std::int32_t* to = nullptr;              // in memory
+    std::vector<std::int32_t> waiting = {};  // rows of a spilled store go to the file in stretches
+  };
+
+  Status put_waiting(Place& place) {
+    const std::size_t rows = place.waiting.size() / d_;
+    EIGENVEIL_TRY(moved_.put(place.next - rows, place.waiting.data(), rows));
+    place.waiting.clear();
+    return {};
+  }
+
+  std::size_t d_;
+  std::size_t most_ = 0;  // entries that may wait in one place
+  ByCount<Place> places_;
+  ChunkStore moved_;
+};
+
 Status check_people(const RawBatch& batch, const PersonRule& rule) {
   if (batch.people.size() != batch.rows) return internal_error("the rows do not say whose they are");
   if (rule.missing_is_own) return {};
   for (std::size_t i = 0; i < batch.rows; ++i) {
     if (batch.people[i] == kUnreadPerson)
       return bad_input(fmt::format(
-          "row {}: the line cannot be read as far as the person's id; mend it, or let `missing_person` own take all "
-          "such lines for those of one person",
+          "row {}: the line is malformed, so that nobody knows whose it is; mend it, or let `missing_person` own take "
+          "all such lines for those of one person",
           batch.first_row + i + 1));
     if (batch.people[i].missing())
       return bad_input(fmt::format(
@@ -212,7 +296,7 @@ Status BoundedRows::group(std::unique_ptr<const PersonIds> ids, const PersonRule
   if (rule.numbered || rule.most_rows || rule.share) {
     rows_with = EIGENVEIL_TRY(numbered_counts(*ids, rule));
   } else {
-    auto counts = EIGENVEIL_TRY(ids->count_rows());
+    auto counts = EIGENVEIL_TRY(ids->count_rows(threads_));
     people_ = counts.people;
     diagnostics_.one_row_each = counts.one_row_each;
     rows_with = std::move(counts.rows_with);
@@ -223,39 +307,18 @@ Status BoundedRows::group(std::unique_ptr<const PersonIds> ids, const PersonRule
 }
 
 Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Options& storing) {
-  // Where the next row of a person with so many goes.
-  struct Place {
-    std::size_t next = 0;                    // first their number
-    std::size_t end = 0;                     // in memory: of the chunk that `to` is in
-    std::int32_t* to = nullptr;              // in memory
-    std::vector<std::int32_t> waiting = {};  // rows of a spilled store go to the file in stretches
-  };
-  ByCount<Place> places;
-  std::vector<std::int32_t> counts;
-  for (std::size_t chunk = 0; chunk < rows_with.chunks(); ++chunk) {
-    const std::int32_t* m = EIGENVEIL_TRY(rows_with.read(chunk, counts));
-    for (std::size_t i = 0; i < rows_with.rows_in(chunk); ++i)
-      if (m[i] != 0) ++places[static_cast<std::uint32_t>(m[i])].next;
-  }
-  std::size_t kept = 0;
-  places.for_each([&](std::uint32_t m, Place& place) {
-    if (place.next == 0) return;
-    runs_.push_back({kept, person_weight(m, least_rows_)});
-    kept += std::exchange(place.next, kept);
+  RowMover mover(columns(), storing);
+  EIGENVEIL_TRY(mover.count(rows_with));
+  const std::size_t kept = mover.place([&](std::uint32_t m, std::size_t first) {
+    runs_.push_back({first, person_weight(m, least_rows_)});
   });
   if (runs_.size() <= 1 && kept == rows()) return {};
 
-  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
-  const std::size_t d = columns();
-  ChunkStore moved(d, storing);
-  EIGENVEIL_TRY(moved.allot(kept));
+  EIGENVEIL_TRY(mover.allot(kept, runs_.size()));
   std::vector<std::int32_t> classes(classes_.empty() ? 0 : kept);
   std::vector<std::uint32_t> person(person_.empty() ? 0 : kept);
   std::vector<std::size_t> zeroed;
-  const std::size_t most = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs_.size()), 4 * d,
-                                                   std::max<std::size_t>(65536, 4 * d)) /
-                           4;
-  std::vector<std::int32_t> buffer;
+  std::vector<std::int32_t> buffer, counts;
   std::size_t row = 0;
   std::size_t counted = 0;  // chunks of rows_with
   const std::int32_t* count = nullptr;
@@ -263,7 +326,7 @@ Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Opt
   auto zero = zeroed_.begin();
   for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
     const std::int32_t* from = EIGENVEIL_TRY(store_.read(chunk, buffer));
-    for (std::size_t i = 0; i < store_.rows_in(chunk); ++i, ++row, from += d) {
+    for (std::size_t i = 0; i < store_.rows_in(chunk); ++i, ++row, from += columns()) {
       const bool is_zero = zero != zeroed_.end() && *zero == row;
       if (is_zero) ++zero;
       if (count == counts_end) {
@@ -272,34 +335,15 @@ Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Opt
       }
       const auto m = static_cast<std::uint32_t>(*count++);
       if (m == 0) continue;
-      Place& place = places[m];
-      const std::size_t to = place.next++;
+      const std::size_t to = EIGENVEIL_TRY(mover.move(m, from));
       if (!classes.empty()) classes[to] = classes_[row];
       if (!person.empty()) person[to] = person_[row];
       if (is_zero) zeroed.push_back(to);
-      if (!moved.spilled()) {
-        if (to >= place.end) {
-          place.to = moved.at(to);
-          place.end = (to / moved.chunk_rows() + 1) * moved.chunk_rows();
-        }
-        place.to = std::copy_n(from, d, place.to);
-        continue;
-      }
-      place.waiting.insert(place.waiting.end(), from, from + d);
-      if (place.waiting.size() + d <= most) continue;
-      const std::size_t rows = place.waiting.size() / d;
-      EIGENVEIL_TRY(moved.put(place.next - rows, place.waiting.data(), rows));
-      place.waiting.clear();
     }
+    store_.forget(chunk);
   }
-  Status finished;
-  places.for_each([&](std::uint32_t /*m*/, const Place& place) {
-    const std::size_t rows = place.waiting.size() / d;
-    if (finished.ok() && rows > 0) finished = moved.put(place.next - rows, place.waiting.data(), rows);
-  });
-  EIGENVEIL_TRY(finished);
+  store_ = EIGENVEIL_TRY(mover.finish());
   std::sort(zeroed.begin(), zeroed.end());
-  store_ = std::move(moved);
   classes_ = std::move(classes);
   person_ = std::move(person);
   zeroed_ = std::move(zeroed);

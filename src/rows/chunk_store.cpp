@@ -119,8 +119,14 @@ Status ChunkStore::allot(std::size_t rows) {
   } else {
     memory_.resize(chunks());
   }
-  for (auto& values : memory_) values.resize(chunk_rows_ * columns_);
   return {};
+}
+
+// A chunk in memory: of a spilled store that is the last one.
+std::int32_t* ChunkStore::held(std::size_t chunk) {
+  auto& values = spilled() ? memory_.back() : memory_[chunk];
+  if (values.empty()) values.resize(chunk_rows_ * columns_);
+  return values.data();
 }
 
 Status ChunkStore::put(std::size_t first, const std::int32_t* rows, std::size_t count) {
@@ -133,7 +139,7 @@ Status ChunkStore::put(std::size_t first, const std::int32_t* rows, std::size_t 
                      chunk * chunk_bytes() + within * columns_ * sizeof(std::int32_t)))
         return spill_error("write", options_.spill_folder);
     } else {
-      std::copy_n(rows, taken * columns_, (spilled() ? memory_.back() : memory_[chunk]).data() + within * columns_);
+      std::copy_n(rows, taken * columns_, held(chunk) + within * columns_);
     }
     rows += taken * columns_;
     first += taken;
@@ -155,8 +161,12 @@ Status ChunkStore::flush_open_chunk() {
 }
 
 Result<const std::int32_t*> ChunkStore::read(std::size_t chunk, std::vector<std::int32_t>& buffer) const {
-  if (!spilled()) return memory_[chunk].data();
-  if (chunk + 1 == chunks() && !memory_.empty()) return memory_.back().data();
+  if (!spilled() || (chunk + 1 == chunks() && !memory_.empty())) {
+    const auto& values = spilled() ? memory_.back() : memory_[chunk];
+    if (!values.empty()) return values.data();
+    buffer.assign(chunk_rows_ * columns_, 0);
+    return buffer.data();
+  }
   buffer.resize(chunk_rows_ * columns_);
   if (!read_all(file_->descriptor, buffer.data(), rows_in(chunk) * columns_ * sizeof(std::int32_t),
                 chunk * chunk_bytes()))
@@ -167,7 +177,7 @@ Result<const std::int32_t*> ChunkStore::read(std::size_t chunk, std::vector<std:
 Status ChunkStore::write(std::size_t chunk, const std::int32_t* rows) {
   const std::size_t count = rows_in(chunk) * columns_;
   if (!spilled() || chunk + 1 == chunks()) {
-    std::copy_n(rows, count, spilled() ? memory_.back().data() : memory_[chunk].data());
+    std::copy_n(rows, count, held(chunk));
     return {};
   }
   if (!write_all(file_->descriptor, rows, count * sizeof(std::int32_t), chunk * chunk_bytes()))

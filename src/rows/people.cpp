@@ -1,28 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/people.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <utility>
+
+#include "eigenveil/base/parallel.hpp"
 
 namespace eigenveil {
 namespace {
 
 constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kAhead = 12;  // ids whose places are fetched before they are looked at
+
+struct Slot {
+  PersonId id;
+  std::uint32_t person;
+  std::uint32_t rows;
+};
+static_assert(sizeof(Slot) == 24);
+
+// Places that are empty at first, in large pages where the system has them: who comes next lies anywhere among them.
+class Slots {
+ public:
+  explicit Slots(std::size_t size) : size_(size) {
+    void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(memory, bytes(), MADV_HUGEPAGE);
+    slots_ = static_cast<Slot*>(memory);
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  ~Slots() { ::munmap(slots_, bytes()); }
+  void swap(Slots& other) {
+    std::swap(size_, other.size_);
+    std::swap(slots_, other.slots_);
+  }
+
+  std::size_t size() const { return size_; }
+  std::size_t bytes() const { return size_ * sizeof(Slot); }
+  Slot& operator[](std::size_t i) { return slots_[i]; }
+  const Slot* begin() const { return slots_; }
+  const Slot* end() const { return slots_ + size_; }
+
+ private:
+  std::size_t size_;
+  Slot* slots_;
+};
 
 // People by hash, open addressing.
 class PersonTable {
  public:
-  struct Slot {
-    PersonId id;
-    std::uint32_t person;
-    std::uint32_t rows;
-  };
-  static_assert(sizeof(Slot) == 24);
+  explicit PersonTable(std::size_t most_bytes) : most_bytes_(most_bytes), slots_(std::size_t{1} << 12) {}
 
-  explicit PersonTable(std::size_t most_bytes) : most_bytes_(most_bytes) { slots_.resize(std::size_t{1} << 12); }
-
-  void prefetch(const PersonId& id) const { __builtin_prefetch(&slots_[id.high & (slots_.size() - 1)], 1); }
+  void prefetch(const PersonId& id) { __builtin_prefetch(&slots_[id.high & (slots_.size() - 1)], 1); }
 
   // The person's slot, made if it is new; none if there is no room for it.
   Slot* find(const PersonId& id, std::uint32_t next) {
@@ -37,17 +73,17 @@ class PersonTable {
     return slot;
   }
 
-  const std::vector<Slot>& slots() const { return slots_; }
+  const Slots& slots() const { return slots_; }
 
  private:
-  static Slot* place(std::vector<Slot>& slots, const PersonId& id) {
+  static Slot* place(Slots& slots, const PersonId& id) {
     std::size_t at = id.high & (slots.size() - 1);
     while (!slots[at].id.missing() && slots[at].id != id) at = (at + 1) & (slots.size() - 1);
     return &slots[at];
   }
   bool grow() {
-    if (3 * slots_.size() * sizeof(Slot) > most_bytes_) return false;
-    std::vector<Slot> larger(2 * slots_.size());
+    if (3 * slots_.bytes() > most_bytes_) return false;
+    Slots larger(2 * slots_.size());
     for (const Slot& slot : slots_)
       if (!slot.id.missing()) *place(larger, slot.id) = slot;
     slots_.swap(larger);
@@ -56,7 +92,7 @@ class PersonTable {
 
   std::size_t most_bytes_;
   std::size_t used_ = 0;
-  std::vector<Slot> slots_;
+  Slots slots_;
 };
 
 // Whatever the parts gave them, people get the numbers of their first rows' order.
@@ -91,14 +127,13 @@ ChunkStore PersonIds::counts() const { return ChunkStore(1, {part_bytes_, spill_
 
 Status PersonIds::append(const PersonId* ids, std::size_t count) {
   static_assert(sizeof(PersonId) == 4 * sizeof(std::int32_t));
-  std::vector<std::int32_t> words(4 * count);
-  std::memcpy(words.data(), ids, count * sizeof(PersonId));
-  return ids_.append(words.data(), count);
+  words_.resize(4 * count);
+  std::memcpy(words_.data(), ids, count * sizeof(PersonId));
+  return ids_.append(words_.data(), count);
 }
 
 // False: the part has more people than there is room for.
 Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& people) const {
-  constexpr std::size_t kAhead = 12;
   PersonTable table(part_bytes_);
   auto next = static_cast<std::uint32_t>(people.rows_of.size());
   std::vector<std::int32_t> buffer;
@@ -116,7 +151,7 @@ Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& 
         people.rows_of.push_back(1);
         continue;
       }
-      PersonTable::Slot* slot = table.find(ids[i], next);
+      Slot* slot = table.find(ids[i], next);
       if (slot == nullptr) return false;
       if (slot->person == next) {
         ++next;
@@ -126,46 +161,53 @@ Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& 
       person[i] = slot->person;
     }
   }
-  for (const PersonTable::Slot& slot : table.slots())
+  for (const Slot& slot : table.slots())
     if (!slot.id.missing()) people.rows_of[slot.person] = slot.rows;
   return true;
 }
 
-// Calls `row(id, left, number)` for the rows of a part, in order: `left` ids lie there, and the number may be changed.
-// False: no further rows.
+// Calls `row(id, ahead, number)` for the rows of a part, in order: `ahead` is an id that comes later, or none, and the
+// number may be changed. False: no further rows. Threads have different parts, and so different numbers.
 template <class Row>
-Status PersonIds::for_each_row(std::size_t part, std::size_t parts, ChunkStore& numbers, const Row& row) const {
-  std::vector<std::int32_t> read_ids, read_numbers;
+Status PersonIds::for_each_row(const Part& part, ChunkStore& numbers, const Row& row) const {
+  std::vector<std::int32_t> read_ids, read_numbers, own;
   std::vector<PersonId> ids(ids_.chunk_rows());
-  std::vector<std::int32_t> own(ids_.chunk_rows());
+  std::vector<std::uint32_t> mine(ids_.chunk_rows());
   for (std::size_t chunk = 0; chunk < ids_.chunks(); ++chunk) {
     const std::size_t count = ids_.rows_in(chunk);
     std::memcpy(static_cast<void*>(ids.data()), EIGENVEIL_TRY(ids_.read(chunk, read_ids)), count * sizeof(PersonId));
-    std::copy_n(EIGENVEIL_TRY(numbers.read(chunk, read_numbers)), count, own.begin());
-    for (std::size_t i = 0; i < count; ++i) {
-      if ((ids[i].low & (parts - 1)) != part) continue;
-      auto number = static_cast<std::uint32_t>(own[i]);
-      if (!row(ids.data() + i, count - i, number)) return {};
-      own[i] = static_cast<std::int32_t>(number);
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < count; ++i) {  // no branch: whose part a row is nobody foresees
+      mine[found] = static_cast<std::uint32_t>(i);
+      found += (ids[i].low & (part.of - 1)) == part.number ? 1 : 0;
     }
-    EIGENVEIL_TRY(numbers.write(chunk, own.data()));
+    if (numbers.spilled()) {
+      const std::int32_t* read = EIGENVEIL_TRY(numbers.read(chunk, read_numbers));
+      own.assign(read, read + count);
+    }
+    std::int32_t* to = numbers.spilled() ? own.data() : numbers.at(chunk * numbers.chunk_rows());
+    for (std::size_t k = 0; k < found; ++k) {
+      auto number = static_cast<std::uint32_t>(to[mine[k]]);
+      if (!row(ids[mine[k]], k + kAhead < found ? &ids[mine[k + kAhead]] : nullptr, number)) return {};
+      to[mine[k]] = static_cast<std::int32_t>(number);
+    }
+    if (numbers.spilled()) EIGENVEIL_TRY(numbers.write(chunk, own.data()));
   }
   return {};
 }
 
 // A row's number is first that of its person within the part, then how many rows they have: 4 bytes a person stay when
 // the table is gone.
-Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, Counts& counts) const {
-  constexpr std::size_t kAhead = 12;
+Result<std::optional<PersonIds::PartCount>> PersonIds::count_part(const Part& part, ChunkStore& rows_with) const {
   std::vector<std::uint32_t> rows_of;
   {
-    PersonTable table(part_bytes_);
+    PersonTable table(part.table_bytes);
     std::uint32_t next = 0;
     bool fits = true;
-    EIGENVEIL_TRY(for_each_row(part, parts, counts.rows_with, [&](const PersonId* id, std::size_t left, auto& number) {
-      if (kAhead < left) table.prefetch(id[kAhead]);
-      if (id->missing()) return true;
-      PersonTable::Slot* slot = table.find(*id, next);
+    EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId& id, const PersonId* ahead, auto& number) {
+      if (ahead != nullptr) table.prefetch(*ahead);
+      if (id.missing()) return true;
+      Slot* slot = table.find(id, next);
       fits = slot != nullptr;
       if (!fits) return false;
       if (slot->person == next) ++next;
@@ -173,19 +215,19 @@ Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, Counts& 
       number = slot->person;
       return true;
     }));
-    if (!fits) return false;
+    if (!fits) return std::optional<PartCount>();
     rows_of.resize(next);
-    for (const PersonTable::Slot& slot : table.slots())
+    for (const Slot& slot : table.slots())
       if (!slot.id.missing()) rows_of[slot.person] = slot.rows;
   }
-  counts.people += rows_of.size();
-  EIGENVEIL_TRY(for_each_row(part, parts, counts.rows_with, [&](const PersonId* id, std::size_t, auto& number) {
-    if (id->missing()) ++counts.people;
-    number = id->missing() ? 1 : rows_of[number];
-    counts.one_row_each = counts.one_row_each && number == 1;
+  PartCount count{rows_of.size()};
+  EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId& id, const PersonId*, auto& number) {
+    if (id.missing()) ++count.people;
+    number = id.missing() ? 1 : rows_of[number];
+    count.one_row_each = count.one_row_each && number == 1;
     return true;
   }));
-  return true;
+  return std::optional(count);
 }
 
 Status PersonIds::add_ids(People& people) const {
@@ -213,12 +255,34 @@ Result<PersonIds::People> PersonIds::count(bool with_ids) const {
   }
 }
 
-Result<PersonIds::Counts> PersonIds::count_rows() const {
-  for (std::size_t parts = 1;; parts *= 2) {
-    Counts all{counts()};
-    EIGENVEIL_TRY(all.rows_with.allot(ids_.rows()));
+Result<PersonIds::Counts> PersonIds::count_rows(int threads) const {
+  Counts all{counts()};
+  EIGENVEIL_TRY(all.rows_with.allot(ids_.rows()));
+  std::size_t at_once = 1;
+  if (!all.rows_with.spilled()) {
+    at_once = std::bit_floor(static_cast<std::size_t>(std::max(1, threads)));
+    for (std::size_t chunk = 0; chunk < all.rows_with.chunks(); ++chunk)
+      all.rows_with.at(chunk * all.rows_with.chunk_rows());  // threads find memory that is there
+  }
+  for (std::size_t parts = at_once;; parts *= 2) {
+    all.people = 0;
+    all.one_row_each = true;
     bool fits = true;
-    for (std::size_t part = 0; part < parts && fits; ++part) fits = EIGENVEIL_TRY(count_part(part, parts, all));
+    for (std::size_t first = 0; first < parts && fits; first += at_once) {
+      std::vector<Result<std::optional<PartCount>>> counted(at_once, std::optional<PartCount>());
+      Tickets tickets(at_once);
+      on_threads(static_cast<int>(at_once), [&] {
+        while (const auto i = tickets.next())
+          counted[*i] = count_part({first + *i, parts, part_bytes_ / at_once}, all.rows_with);
+      });
+      for (const auto& result : counted) {
+        const std::optional<PartCount>& count = EIGENVEIL_TRY(result);
+        fits = fits && count.has_value();
+        if (!fits) break;
+        all.people += count->people;
+        all.one_row_each = all.one_row_each && count->one_row_each;
+      }
+    }
     if (fits) return all;
   }
 }

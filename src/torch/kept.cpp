@@ -133,13 +133,13 @@ class KeepingEncoder final : public TorchEncoder {
   std::size_t features() const override { return encoder_->features(); }
 
   Result<RowMajorMatrix> encode(const Tensor& rows) const override {
-    const auto count = static_cast<std::size_t>(rows.rows());
-    RowMajorMatrix features(rows.rows(), static_cast<Eigen::Index>(this->features()));
+    const std::size_t count = rows.rows();
+    RowMajorMatrix features(rows.rows(), this->features());
     std::vector<std::size_t> unknown;
     std::vector<std::string> keys;
     for (std::size_t i = 0; i < count; ++i) {
       std::string key = key_of(rows, i);
-      auto to = features.row(static_cast<Eigen::Index>(i));
+      auto to = features.row(i);
       if (file_->find(key, to.data()) && to.allFinite()) continue;
       unknown.push_back(i);
       keys.push_back(std::move(key));
@@ -148,8 +148,8 @@ class KeepingEncoder final : public TorchEncoder {
     const auto fresh = EIGENVEIL_TRY(encoder_->encode(rows.take(unknown)));
     std::vector<std::pair<std::string, const double*>> found;
     for (std::size_t i = 0; i < unknown.size(); ++i) {
-      const auto from = fresh.row(static_cast<Eigen::Index>(i));
-      features.row(static_cast<Eigen::Index>(unknown[i])) = from;
+      const auto from = fresh.row(i);
+      features.row(unknown[i]) = from;
       found.emplace_back(keys[i], from.data());
     }
     file_->add(found);

@@ -56,8 +56,8 @@ class SandboxedEncoder final : public TorchEncoder {
   Result<RowMajorMatrix> encode(const Tensor& rows) const override { return encode(rows, RowsAre::kPrivate); }
 
   Result<RowMajorMatrix> encode(const Tensor& rows, RowsAre are) const {
-    const auto count = static_cast<std::size_t>(rows.rows());
-    RowMajorMatrix encoded(rows.rows(), static_cast<Eigen::Index>(features_));
+    const std::size_t count = rows.rows();
+    RowMajorMatrix encoded(rows.rows(), features_);
     if (count == 0) return encoded;
     Body body;
     const TensorHead head(rows);
@@ -69,8 +69,7 @@ class SandboxedEncoder final : public TorchEncoder {
     const auto numbers = doubles_in(answer);
     if (numbers.empty() || numbers.size() % count != 0 || (features_ > 0 && numbers.size() != count * features_))
       return bad_input("a module gave rows of one size different numbers of features");
-    encoded = Eigen::Map<const RowMajorMatrix>(numbers.data(), rows.rows(),
-                                               static_cast<Eigen::Index>(numbers.size() / count));
+    encoded = Eigen::Map<const RowMajorMatrix>(numbers.data(), rows.rows(), numbers.size() / count);
     if (!encoded.allFinite()) return bad_input("a module gave features that are not finite");
     return encoded;
   }
@@ -78,7 +77,7 @@ class SandboxedEncoder final : public TorchEncoder {
   // Learns the number of features from one row, and looks whether the order of rows or their company matters.
   Status try_out(const Tensor& like, const std::string& name) {
     const auto one = EIGENVEIL_TRY(encode(like, RowsAre::kMadeUp));
-    features_ = static_cast<std::size_t>(one.cols());
+    features_ = one.cols();
     constexpr std::int64_t kTried = 6;
     Tensor rows = like;
     rows.shape.front() = kTried;

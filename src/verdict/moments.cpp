@@ -167,7 +167,7 @@ Result<DrawnDirections> redraw(const Law& law, const Population& model, const Ve
     Vector l = model.l;
     for (Index j = 0; j < model.p; ++j) l[j] = std::max(0.0, l[j] + deviation[j] * stream.normal());
     std::sort(l.begin(), l.end(), std::greater<>());
-    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(draw(l, law, stream), static_cast<std::size_t>(q)));
+    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(draw(l, law, stream), q));
     directions.add(pairs.vectors);
   }
   return directions;
@@ -251,7 +251,7 @@ double noise_line(const MomentMatrix& released, const Vector& top) {
 }
 
 Result<Matrix> population_root(const MomentMatrix& released) {
-  const auto spectrum = EIGENVEIL_TRY(spectrum_of(released, static_cast<std::size_t>(released.S.rows())));
+  const auto spectrum = EIGENVEIL_TRY(spectrum_of(released, released.S.rows()));
   const Law law{released.deviation, std::max(1.0, released.rows), released.mean_deviation};
   Population model = stand_out(spectrum, law);
   guess(spectrum, law, model);
@@ -272,8 +272,73 @@ double noise_reach(double level, double m, double deviation, double rows, double
 
 namespace {
 
+/// Deviations of the first `count` values.
+Vector value_deviations(const Law& law, const Population& model, const Vector& left, Index count) {
+  Vector deviation(count);
+  for (Index i = 0; i < count; ++i) {
+    const double l = i < model.p ? model.l[i] : model.b;
+    deviation[i] = std::sqrt(2 * law.v(l, l)) / (i < model.p ? std::max(left[i], kLeastCos2) : 1.0);
+  }
+  return deviation;
+}
+
+/// What the verdict says of the first q directions, which stand out: drawn again, or by the formula. Returns the
+/// variance that each captures. `spikes`: deviations of the values that stand out.
+Result<Vector> judge_directions(const Spectrum& spectrum, const Law& law, const Population& model, const Vector& spikes,
+                                Index q, PublicStream& stream, Verdict& verdict) {
+  const Index p = model.p, d = spectrum.U.rows();
+  const double m = spectrum.size(p);
+  const std::vector<bool> apart = told_apart(spectrum, law, model);
+  Matrix spread;
+  if (verdict.drawn) {
+    const auto directions = EIGENVEIL_TRY(redraw(law, model, spikes, q, stream));
+    spread = directions.spread();
+    verdict.cos2.head(q) = directions.cos2();
+    const auto judged = directions.judge(apart);
+    std::copy(judged.begin(), judged.end(), verdict.judged.begin());
+  } else {
+    const Formula formula = by_formula(spectrum, law, model, q, apart);
+    spread = formula.spread;
+    verdict.cos2.head(q) = formula.cos2;
+    std::copy(formula.judged.begin(), formula.judged.end(), verdict.judged.begin());
+  }
+  Matrix others = spread;  // the p spikes, then all that is left
+  others.conservativeResize(p + (m > 0.5 ? 1 : 0), q);
+  if (m > 0.5 && verdict.drawn) others.row(p) = spread.bottomRows(d - p).colwise().sum();
+  Matrix even = others;
+  if (m > 0.5) even.row(p) /= m;
+  verdict.deviation.leftCols(q) = loading_deviation(spectrum.U.leftCols(p), even);
+  Vector captured(q);
+  for (Index i = 0; i < q; ++i) {
+    captured[i] = verdict.cos2[i] * model.l[i];
+    for (Index j = 0; j < p; ++j)
+      if (j != i) captured[i] += others(j, i) * model.l[j];
+    if (m > 0.5) captured[i] += others(p, i) * model.b;
+  }
+  return captured;
+}
+
+/// Values with their bands; of what does not stand out, all that noise would give.
+void add_values(Verdict& verdict, const Population& model, const Vector& deviation) {
+  const Index K = deviation.size();
+  const double reach = model.line - model.b;
+  verdict.found = model.p;
+  verdict.line = model.line;
+  verdict.estimate = Vector(K);
+  verdict.low = Vector(K);
+  verdict.high = Vector(K);
+  for (Index i = 0; i < K; ++i) {
+    const bool above = i < model.p;
+    verdict.estimate[i] = i < model.l.size() ? model.l[i] : model.b;
+    const double wide = above ? k95 * deviation[i] : std::abs(reach);
+    const double middle = above ? verdict.estimate[i] : model.b;
+    verdict.low[i] = std::max(0.0, middle - wide);
+    verdict.high[i] = middle + wide;
+  }
+}
+
 Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components) {
-  const auto K = static_cast<Index>(components);
+  const Index K = components;
   const Index d = released.S.rows();
   const auto spectrum = EIGENVEIL_TRY(spectrum_of(released, components));
   const Law law{released.deviation, std::max(1.0, released.rows), released.mean_deviation};
@@ -285,15 +350,7 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
   verdict.drawn = d <= kMostDrawn;
   if (verdict.drawn && p > 0) EIGENVEIL_TRY(match(spectrum, law, model, stream));
 
-  Vector deviation(K);
-  for (Index i = 0; i < K; ++i) {
-    const double l = i < p ? model.l[i] : model.b;
-    deviation[i] = std::sqrt(2 * law.v(l, l)) / (i < p ? std::max(left[i], kLeastCos2) : 1.0);
-  }
-  Vector spikes(p);
-  for (Index i = 0; i < p; ++i)
-    spikes[i] = std::sqrt(2 * law.v(model.l[i], model.l[i])) / std::max(left[i], kLeastCos2);
-
+  const Vector deviation = value_deviations(law, model, left, K);
   const double m = spectrum.size(p);
   verdict.cos2 = Vector::Zero(K);  // of noise no angle is claimed
   verdict.judged.resize(components);
@@ -304,55 +361,16 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
     const double uneven = std::sqrt(std::max(0.0, spectrum.variance(p) - law.v(model.b, model.b) * (m + 1)));
     for (Index i = q; i < K; ++i) of_captured[i] = std::hypot(deviation[i], uneven);
   }
-  const std::vector<bool> apart = told_apart(spectrum, law, model);
   if (q > 0) {
-    Matrix spread;
-    if (verdict.drawn) {
-      const auto directions = EIGENVEIL_TRY(redraw(law, model, spikes, q, stream));
-      spread = directions.spread();
-      verdict.cos2.head(q) = directions.cos2();
-      const auto judged = directions.judge(apart);
-      std::copy(judged.begin(), judged.end(), verdict.judged.begin());
-    } else {
-      const Formula formula = by_formula(spectrum, law, model, q, apart);
-      spread = formula.spread;
-      verdict.cos2.head(q) = formula.cos2;
-      std::copy(formula.judged.begin(), formula.judged.end(), verdict.judged.begin());
-    }
-    Matrix others = spread;  // the p spikes, then all that is left
-    others.conservativeResize(p + (m > 0.5 ? 1 : 0), q);
-    if (m > 0.5 && verdict.drawn) others.row(p) = spread.bottomRows(d - p).colwise().sum();
-    verdict.deviation.leftCols(q) = loading_deviation(spectrum.U.leftCols(p), [&] {
-      Matrix even = others;
-      if (m > 0.5) even.row(p) /= m;
-      return even;
-    }());
-    for (Index i = 0; i < q; ++i) {
-      captured[i] = verdict.cos2[i] * model.l[i];
-      for (Index j = 0; j < p; ++j)
-        if (j != i) captured[i] += others(j, i) * model.l[j];
-      if (m > 0.5) captured[i] += others(p, i) * model.b;
-    }
+    const Vector spikes = value_deviations(law, model, left, p);
+    captured.head(q) = EIGENVEIL_TRY(judge_directions(spectrum, law, model, spikes, q, stream, verdict));
   }
   // What does not stand out may point anywhere among itself.
   if (q < K) {
     const Vector rest = (1 - spectrum.U.leftCols(p).cwiseAbs2().rowwise().sum().array()).max(0.0);
     verdict.deviation.rightCols(K - q).colwise() = (rest / std::max(m, 1.0)).cwiseSqrt();
   }
-  verdict.found = static_cast<std::size_t>(p);
-  verdict.line = model.line;
-  const double reach = model.line - model.b;
-  verdict.estimate = Vector(K);
-  verdict.low = Vector(K);
-  verdict.high = Vector(K);
-  for (Index i = 0; i < K; ++i) {
-    const bool above = i < p;
-    verdict.estimate[i] = i < model.l.size() ? model.l[i] : model.b;
-    const double wide = above ? k95 * deviation[i] : std::abs(reach);
-    const double middle = above ? verdict.estimate[i] : model.b;
-    verdict.low[i] = std::max(0.0, middle - wide);
-    verdict.high[i] = middle + wide;
-  }
+  add_values(verdict, model, deviation);
   add_shares(verdict, captured, of_captured, spectrum, law, model);
   return verdict;
 }

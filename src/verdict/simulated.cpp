@@ -103,60 +103,53 @@ Result<Vector> fit_values(Runs& runs, const Rerun& rerun, Vector values, Index p
   return values;
 }
 
-Result<Verdict> rerun_here(const Rerun& rerun) {
-  Runs runs(rerun);
-  const Index K = runs.size(), d = rerun.released.directions.rows();
-  const Vector& seen = rerun.released.values;
-
-  // One after the other: is it more than a population with the values before it, and no more, would give?
-  Vector values = Vector::Zero(K);
-  Index p = 0;
+/// What stands out, one value after the other: is it more than a population with the values before it, and no more,
+/// would give?
+struct StandingOut {
+  Index p = 0;    // how many
+  Vector values;  // what they are in the population; of the others 0
   double line = 0;
-  Values null{Vector::Zero(K), Vector::Zero(K)};
-  for (; p < K; ++p) {
-    null = EIGENVEIL_TRY(runs.values(values, runs.some(kNullDraws)));
-    line = null.mean[p] + rerun.pass * null.deviation[p];
-    if (!(seen[p] > line)) break;
-    values[p] = std::min(seen[p], rerun.most);
-    values = EIGENVEIL_TRY(fit_values(runs, rerun, values, p + 1, 2));
+};
+
+Result<StandingOut> values_standing_out(Runs& runs, const Rerun& rerun) {
+  const Index K = runs.size();
+  const Vector& seen = rerun.released.values;
+  StandingOut out{0, Vector::Zero(K), 0};
+  for (; out.p < K; ++out.p) {
+    const Index p = out.p;
+    const auto null = EIGENVEIL_TRY(runs.values(out.values, runs.some(kNullDraws)));
+    out.line = null.mean[p] + rerun.pass * null.deviation[p];
+    if (!(seen[p] > out.line)) break;
+    out.values[p] = std::min(seen[p], rerun.most);
+    out.values = EIGENVEIL_TRY(fit_values(runs, rerun, out.values, p + 1, 2));
   }
-  values = EIGENVEIL_TRY(fit_values(runs, rerun, values, p, kFits));
+  out.values = EIGENVEIL_TRY(fit_values(runs, rerun, out.values, out.p, kFits));
+  return out;
+}
 
-  const auto judged_ones = std::min(K, static_cast<Index>(rerun.components)), q = std::min(p, judged_ones);
-  Verdict verdict;
-  verdict.found = static_cast<std::size_t>(p);
-  const double cap = rerun.most < 1 ? 1.0 : rerun.most;  // correlations are no larger
-  line = std::min(line, cap);
-  verdict.line = line;
-  verdict.estimate = values.head(judged_ones);
-  verdict.low = Vector::Zero(judged_ones);
-  verdict.high = Vector::Constant(judged_ones, std::max(0.0, line));
-  verdict.cos2 = Vector::Zero(judged_ones);  // of noise no angle is claimed
-  verdict.judged.resize(static_cast<std::size_t>(judged_ones));
-  verdict.deviation = rerun.released.directions.leftCols(judged_ones).cwiseAbs();  // of noise nothing is found
-  if (q == 0) return verdict;
-
-  const auto about = EIGENVEIL_TRY(runs.values(values, runs.some(kNullDraws)));
-  // How much of a change of the truth a release shows, by differences
-  const Vector moved = in_order(values + 2 * about.deviation, p, rerun.most);
+/// Deviations of the first p values: of what is released about the truth, by how much of a change of the truth a
+/// release shows, by differences.
+Result<Vector> deviations_of_truth(Runs& runs, const Rerun& rerun, const StandingOut& out, const Values& about) {
+  const Vector moved = in_order(out.values + 2 * about.deviation, out.p, rerun.most);
   const auto after = EIGENVEIL_TRY(runs.values(moved, runs.some(kNullDraws)));
-  Vector deviation = Vector::Zero(K);
-  for (Index i = 0; i < p; ++i) {
-    const double change = moved[i] - values[i];
+  Vector deviation = Vector::Zero(runs.size());
+  for (Index i = 0; i < out.p; ++i) {
+    const double change = moved[i] - out.values[i];
     const double slope = change > 0 ? std::clamp((after.mean[i] - about.mean[i]) / change, 0.25, 1.0) : 1.0;
     deviation[i] = about.deviation[i] / slope;
   }
-  for (Index i = 0; i < q; ++i) {
-    verdict.low[i] = std::max(0.0, values[i] - kBand * deviation[i]);
-    verdict.high[i] = std::min(rerun.most, values[i] + kBand * deviation[i]);
-  }
+  return deviation;
+}
 
-  DrawnDirections directions(K + 1, q);
+/// What the verdict says of the first q directions. `apart`: whether each value is told from the next.
+Status judge_drawn(Runs& runs, const Rerun& rerun, const StandingOut& out, const Vector& deviation,
+                   const std::vector<bool>& apart, Index q, Verdict& verdict) {
+  DrawnDirections directions(runs.size() + 1, q);
   std::vector<Matrix> found;
   for (int i = 0; i < runs.some(kJudgeDraws); ++i) {
-    Vector l = values;
-    for (Index j = 0; j < p; ++j) l[j] += deviation[j] * runs.stream().normal();
-    const auto one = EIGENVEIL_TRY(runs.draw(in_order(l, p, rerun.most)));
+    Vector l = out.values;
+    for (Index j = 0; j < out.p; ++j) l[j] += deviation[j] * runs.stream().normal();
+    const auto one = EIGENVEIL_TRY(runs.draw(in_order(l, out.p, rerun.most)));
     const Matrix coordinates = runs.coordinates(one.directions);
     directions.add(coordinates);
     // Unit length in the metric, and the sign of the truth
@@ -166,20 +159,47 @@ Result<Verdict> rerun_here(const Rerun& rerun) {
     found.push_back(std::move(V));
   }
   verdict.cos2.head(q) = directions.cos2();
-  if (rerun.lying != nullptr) *rerun.lying = {values, directions.squares()};
-  std::vector<bool> apart;  // a value has the variance 2 v
-  for (Index i = 0; i + 1 < p; ++i)
-    apart.push_back(seen[i] - seen[i + 1] > kApart / 2 * std::hypot(about.deviation[i], about.deviation[i + 1]));
+  if (rerun.lying != nullptr) *rerun.lying = {out.values, directions.squares(), directions.spread()};
   const auto judged = directions.judge(apart);
   std::copy(judged.begin(), judged.end(), verdict.judged.begin());
   // About cos . weight: mean square of what is left of the truth, in the units of the released weights
   const Matrix truth = runs.truth().leftCols(q);
-  Matrix error = Matrix::Zero(d, q);
+  Matrix error = Matrix::Zero(truth.rows(), q);
   for (const Matrix& V : found)
     error +=
         (truth - V * verdict.cos2.head(q).cwiseSqrt().asDiagonal()).cwiseAbs2() / static_cast<double>(found.size());
   const Vector norm = runs.whiten(rerun.released.directions.leftCols(q)).colwise().norm();
   verdict.deviation.leftCols(q) = error.cwiseSqrt() * norm.asDiagonal();
+  return {};
+}
+
+Result<Verdict> rerun_here(const Rerun& rerun) {
+  Runs runs(rerun);
+  const auto out = EIGENVEIL_TRY(values_standing_out(runs, rerun));
+  const Index judged = std::min<Index>(runs.size(), rerun.components), q = std::min(out.p, judged);
+  Verdict verdict;
+  verdict.found = out.p;
+  const double cap = rerun.most < 1 ? 1.0 : rerun.most;  // correlations are no larger
+  verdict.line = std::min(out.line, cap);
+  verdict.estimate = out.values.head(judged);
+  verdict.low = Vector::Zero(judged);
+  verdict.high = Vector::Constant(judged, std::max(0.0, verdict.line));
+  verdict.cos2 = Vector::Zero(judged);  // of noise no angle is claimed
+  verdict.judged.resize(judged);
+  verdict.deviation = rerun.released.directions.leftCols(judged).cwiseAbs();  // of noise nothing is found
+  if (q == 0) return verdict;
+
+  const auto about = EIGENVEIL_TRY(runs.values(out.values, runs.some(kNullDraws)));
+  const Vector deviation = EIGENVEIL_TRY(deviations_of_truth(runs, rerun, out, about));
+  for (Index i = 0; i < q; ++i) {
+    verdict.low[i] = std::max(0.0, out.values[i] - kBand * deviation[i]);
+    verdict.high[i] = std::min(rerun.most, out.values[i] + kBand * deviation[i]);
+  }
+  const Vector& seen = rerun.released.values;
+  std::vector<bool> apart;  // a value has the variance 2 v
+  for (Index i = 0; i + 1 < out.p; ++i)
+    apart.push_back(seen[i] - seen[i + 1] > kApart / 2 * std::hypot(about.deviation[i], about.deviation[i + 1]));
+  EIGENVEIL_TRY(judge_drawn(runs, rerun, out, deviation, apart, q, verdict));
   return verdict;
 }
 

@@ -77,9 +77,9 @@ bool ends_apart(const std::vector<bool>& apart, Eigen::Index first, Eigen::Index
 }
 
 std::vector<Judged> DrawnDirections::judge(const std::vector<bool>& apart) const {
-  std::vector<Judged> judged(static_cast<std::size_t>(q_));
+  std::vector<Judged> judged(q_);
   for (Eigen::Index i = 0; i < q_; ++i) {
-    Judged& one = judged[static_cast<std::size_t>(i)];
+    Judged& one = judged[i];
     one.standing = Standing::kWeak;
     // The smallest run of neighbours that is determined; among equals the one that begins first.
     for (Eigen::Index size = 1; size <= std::min(kLargest, q_) && one.last == 0; ++size)

@@ -18,7 +18,7 @@ bool alike(const Judged& one, const Judged& other) {
 
 std::string of_run(std::string_view number, const Judged& judged, std::size_t first, std::size_t last,
                    std::size_t count) {
-  const std::string who = run(number, first, last);
+  std::string who = run(number, first, last);
   const bool one = first == last;
   const char* space = judged.last == judged.first + 1 ? "plane" : "space";
   switch (judged.standing) {

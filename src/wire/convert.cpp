@@ -277,38 +277,85 @@ std::optional<Response> response_from(const wire::v2::Rows& message) {
   return Response{from.column(), ResponseShares{from.weight(), from.constant()}};
 }
 
+Result<Center> center_from(const wire::v2::Rows& message) {
+  switch (message.center()) {
+    case wire::v2::Rows::CENTER_NONE:
+      return Center::kNone;
+    case wire::v2::Rows::CENTER_RANGE:
+      return Center::kRange;
+    case wire::v2::Rows::CENTER_PRIVATE:
+      return Center::kPrivate;
+    case wire::v2::Rows::CENTER_MEAN:
+      return Center::kMean;
+    default:
+      return malformed("a way of centring that is not known");
+  }
+}
+
+namespace {
+
+/// None: a column without bounds.
+Result<std::optional<ColumnSpec>> from_wire(const wire::v2::Column& column) {
+  if (column.name().empty()) return malformed("a column without a name");
+  if (column.bounded()) {
+    if (!std::isfinite(column.lower()) || !std::isfinite(column.upper()) || !(column.lower() < column.upper()))
+      return malformed(fmt::format("the bounds of column '{}'", column.name()));
+    NumericColumn numeric{column.lower(), column.upper()};
+    if (column.has_missing_value()) numeric.missing = column.missing_value();
+    if (numeric.missing && !(*numeric.missing >= numeric.lower && *numeric.missing <= numeric.upper))
+      return malformed(fmt::format("what a missing value of column '{}' counts as", column.name()));
+    return std::optional(ColumnSpec{column.name(), numeric});
+  }
+  if (column.values_size() == 0) return std::optional<ColumnSpec>();
+  CategoricalColumn categorical{{column.values().begin(), column.values().end()}};
+  if (column.has_other()) categorical.other = column.other();
+  if (column.has_missing_index()) categorical.missing = column.missing_index();
+  if (column.has_weight()) categorical.weight = column.weight();
+  if ((categorical.other && *categorical.other >= categorical.values.size()) ||
+      (categorical.missing && *categorical.missing > categorical.values.size()) ||
+      !(categorical.weight > 0 && std::isfinite(categorical.weight)))
+    return malformed(fmt::format("the categories of column '{}'", column.name()));
+  return std::optional(ColumnSpec{column.name(), std::move(categorical)});
+}
+
+Result<MissingPolicy> missing_from(const wire::v2::Rows& message) {
+  switch (message.missing()) {
+    case wire::v2::Rows::MISSING_ROW:
+      return message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
+    case wire::v2::Rows::MISSING_VALUE:
+      return MissingPolicy::kValue;
+    case wire::v2::Rows::MISSING_CATEGORY:
+      return MissingPolicy::kCategory;
+    default:
+      return malformed("a rule for missing values that is not known");
+  }
+}
+
+Result<ClassColumn> from_wire(const wire::v2::ClassColumn& message) {
+  if (message.column().empty()) return malformed("a class column without a name");
+  if (message.cuts_size() > 0)
+    if (const auto cuts = grid_from(message.cuts()); !cuts) return malformed("cuts that do not ascend");
+  return ClassColumn{message.column(),
+                     {message.classes().begin(), message.classes().end()},
+                     message.drop_unlisted(),
+                     {message.cuts().begin(), message.cuts().end()}};
+}
+
+}  // namespace
+
 Result<RowOptions> from_wire(const wire::v2::Rows& message) {
   RowOptions options;
   const std::size_t columns = message.columns_size();
   if (columns == 0 || columns > kMostColumns) return malformed("rows of no columns, or too many");
   Schema schema;
-  std::size_t bounded = 0;
   for (const auto& column : message.columns()) {
-    if (column.name().empty()) return malformed("a column without a name");
-    if (column.bounded()) {
-      if (!std::isfinite(column.lower()) || !std::isfinite(column.upper()) || !(column.lower() < column.upper()))
-        return malformed(fmt::format("the bounds of column '{}'", column.name()));
-      NumericColumn numeric{column.lower(), column.upper()};
-      if (column.has_missing_value()) numeric.missing = column.missing_value();
-      if (numeric.missing && !(*numeric.missing >= numeric.lower && *numeric.missing <= numeric.upper))
-        return malformed(fmt::format("what a missing value of column '{}' counts as", column.name()));
-      schema.columns.push_back({column.name(), numeric});
-      ++bounded;
-    } else if (column.values_size() > 0) {
-      CategoricalColumn categorical{{column.values().begin(), column.values().end()}};
-      if (column.has_other()) categorical.other = column.other();
-      if (column.has_missing_index()) categorical.missing = column.missing_index();
-      if (column.has_weight()) categorical.weight = column.weight();
-      if ((categorical.other && *categorical.other >= categorical.values.size()) ||
-          (categorical.missing && *categorical.missing > categorical.values.size()) ||
-          !(categorical.weight > 0 && std::isfinite(categorical.weight)))
-        return malformed(fmt::format("the categories of column '{}'", column.name()));
-      schema.columns.push_back({column.name(), std::move(categorical)});
-      ++bounded;
-    } else {
+    auto spec = EIGENVEIL_TRY(from_wire(column));
+    if (spec)
+      schema.columns.push_back(std::move(*spec));
+    else
       options.source.columns.push_back(column.name());
-    }
   }
+  const std::size_t bounded = schema.columns.size();
   if (bounded != 0 && bounded != columns) return malformed("some columns have bounds and some have none");
   if (bounded != 0) options.bounds = std::move(schema);
   if (message.has_row_bound()) {
@@ -316,45 +363,9 @@ Result<RowOptions> from_wire(const wire::v2::Rows& message) {
     if (!bound) return malformed("the row bound");
     options.row_bound = *bound;
   }
-  switch (message.center()) {
-    case wire::v2::Rows::CENTER_NONE:
-      options.center = Center::kNone;
-      break;
-    case wire::v2::Rows::CENTER_RANGE:
-      options.center = Center::kRange;
-      break;
-    case wire::v2::Rows::CENTER_PRIVATE:
-      options.center = Center::kPrivate;
-      break;
-    case wire::v2::Rows::CENTER_MEAN:
-      options.center = Center::kMean;
-      break;
-    default:
-      return malformed("a way of centring that is not known");
-  }
-  switch (message.missing()) {
-    case wire::v2::Rows::MISSING_ROW:
-      options.missing = message.zero_missing() ? MissingPolicy::kZeroRow : MissingPolicy::kError;
-      break;
-    case wire::v2::Rows::MISSING_VALUE:
-      options.missing = MissingPolicy::kValue;
-      break;
-    case wire::v2::Rows::MISSING_CATEGORY:
-      options.missing = MissingPolicy::kCategory;
-      break;
-    default:
-      return malformed("a rule for missing values that is not known");
-  }
-  if (message.has_class_column()) {
-    const auto& from = message.class_column();
-    if (from.column().empty()) return malformed("a class column without a name");
-    if (from.cuts_size() > 0)
-      if (const auto cuts = grid_from(from.cuts()); !cuts) return malformed("cuts that do not ascend");
-    options.class_column = ClassColumn{from.column(),
-                                       {from.classes().begin(), from.classes().end()},
-                                       from.drop_unlisted(),
-                                       {from.cuts().begin(), from.cuts().end()}};
-  }
+  options.center = EIGENVEIL_TRY(center_from(message));
+  options.missing = EIGENVEIL_TRY(missing_from(message));
+  if (message.has_class_column()) options.class_column = EIGENVEIL_TRY(from_wire(message.class_column()));
   options.response = response_from(message);
   return options;
 }

@@ -218,6 +218,7 @@ class ClipTrain(TrainTest):
         self.assertAlmostEqual(of_rows, 12.5, delta=allowed)
         self.assertEqual(weighed["person"]["weight"], "rows:16")
         self.assertEqual(trained("--person", "each")[1], of_pairs, "with one pair each it is the same run")
+        self.assertEqual([("its own person" in self.run_program(*run, "--person", name).stderr) for name in ("who", "each")], [False, True])
 
     def test_people_that_cannot_be(self):
         self.script(Slope())

@@ -16,8 +16,11 @@ def spiked_rows(n, d, k, spike=30.0, seed=1):
 
 
 class Family(AppTest):
+    FORECAST = ("--method", "auto", "--spectrum", "spectrum.txt")
+
     def setUp(self):
         super().setUp()
+        np.savetxt(self.path("spectrum.txt"), 30 / np.arange(1, 21))
         self.rows, self.basis = spiked_rows(10000, 20, 2)
         np.save(self.path("d.npy"), self.rows)
 
@@ -47,24 +50,32 @@ class Family(AppTest):
                 self.assertIn("NOT PRIVATE", (self.folder / "report.html").read_text())
 
     def test_auto_says_what_it_chose_and_why(self):
-        released = self.fit("--method", "auto")
+        released = self.fit("--report", "report.html")
+        self.assertEqual(released["method"], "pilot")
+        self.assertIn(released["pilot"]["chosen"], ("gram", "adaptive-power"))
+        self.assertIn(released["pilot"]["sentence"].split(",")[0], (self.folder / "report.html").read_text())
+        self.fit("--adjacency", "add-remove-one")
+        self.assertEqual(self.fit("--columns", "1-6")["method"], "gram")
+
+    def test_forecasts_say_what_they_chose_and_why(self):
+        released = self.fit(*self.FORECAST)
         self.assertEqual(released["planner"]["chosen"].split(",")[0], released["method"])
         self.assertGreater(len(released["planner"]["forecasts"]), 2)
-        done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS)
+        done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS)
         self.assertIn("The planner chose", done.stdout)
-        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
+        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS,
                          "--adjacency", "add-remove-one", expect=USAGE)
-        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, "--method", "auto", *BUDGET_FLAGS,
+        self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS,
                          "--adjacency", "add-remove-one", "--expected-rows", 10000)
 
-    def test_auto_uses_nothing_but_public_facts(self):
+    def test_forecasts_use_nothing_but_public_facts(self):
         """Other rows of the same shape: the same forecast, to the last digit."""
-        first = self.fit("--method", "auto")
+        first = self.fit(*self.FORECAST)
         np.save(self.path("d.npy"), np.zeros_like(self.rows))
-        self.assertEqual(self.fit("--method", "auto")["planner"], first["planner"])
+        self.assertEqual(self.fit(*self.FORECAST)["planner"], first["planner"])
 
-    def test_auto_does_not_know_a_private_number_of_rows(self):
-        options = ("--method", "auto", "--adjacency", "add-remove-one", "--expected-rows", 5000)
+    def test_forecasts_do_not_know_a_private_number_of_rows(self):
+        options = (*self.FORECAST, "--adjacency", "add-remove-one", "--expected-rows", 5000)
         first = self.fit(*options)
         np.save(self.path("d.npy"), self.rows[:3000])
         self.assertEqual(self.fit(*options)["planner"], first["planner"])
@@ -137,11 +148,11 @@ class Family(AppTest):
         means = ["first row bound", "column sums", "rough row bound", "refined column sums"]
         for center, asked in (([], means), (["--center", "none"], [])):
             released = self.run_json("pca", "d.npy", "--row-bound", "auto:1000", *center, "--components", 2, *BUDGET_FLAGS,
-                                     *SEEDED)
+                                     *SEEDED, "--method", "gram")
             self.assertEqual([e["label"] for e in released["events"]], [*asked, "row bound", "covariance"])
             self.assertLess(self.sin2(), 0.1)
         model = self.run_json("pca", "d.npy", "--range", "-100:100", "--row-bound", "auto", "--center", "private",
-                              "--components", 2, *BUDGET_FLAGS)
+                              "--components", 2, *BUDGET_FLAGS, "--method", "gram")
         self.assertEqual([e["label"] for e in model["events"]], ["column sums", "row bound", "covariance"])
 
     def test_bad_options(self):
@@ -160,7 +171,11 @@ class Family(AppTest):
                            (("--components", 2, "--grid-ratio", 1), "--grid-ratio"),
                            (("--components", 2, "--range", "0:1", "--schema", "x.toml"), "--schema"),
                            (("--components", 2, "--method", "auto", "--calibration", "paper"), "--method"),
-                           (("--components", 2, "--calibration", "paper", "--center", "private"), "--center"),
+                           (("--components", 2, "--calibration", "paper"), "--method"),
+                           (("--components", 2, "--method", "gram", "--calibration", "paper", "--center", "private"),
+                            "--center"),
+                           (("--components", 2, "--method", "pilot", "--filter", "off"), "--filter"),
+                           (("--components", 2, "--method", "pilot", "--score-plot"), "gram"),
                            (("--components", 2, "--row-bound", "secret"), "--row-bound")):
             with self.subTest(args=args):
                 used = fit[:2] if "--row-bound" in args else fit
@@ -171,7 +186,7 @@ class Family(AppTest):
             self.assertTrue("psilon" in done.stderr or "elta" in done.stderr)
         self.run_program(*fit, "--components", 21, *BUDGET_FLAGS, expect=BAD_INPUT)
         self.assertEqual(self.charged(), [])
-        self.assertEqual(self.files(), ["d.npy", "negative.txt"])
+        self.assertEqual(self.files(), ["d.npy", "negative.txt", "spectrum.txt"])
 
 
 class Plan(AppTest):

@@ -8,10 +8,15 @@ import json
 import re
 import shutil
 import unittest
+import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, OK, AppTest, drop_found_noise, png
+from federation import FederationTest
+from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, AppTest, drop_found_noise, png
+from test_clip_train import WITHOUT as WITHOUT_TORCH
+from test_mpi import MPIRUN
+from test_mpi import WITHOUT as WITHOUT_MPI
 
 ROWS = 300
 HEADER = "a,b,c,d,kind"
@@ -19,7 +24,7 @@ SCHEMA = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nup
 SCHEMA += '[[column]]\nname = "kind"\nkind = "categorical"\nvalues = ["x", "y"]\n'
 NUMBERS = "".join(f'[[column]]\nname = "{name}"\nkind = "numeric"\nlower = -5\nupper = 5\n' for name in "abcd")
 # Made from noisy answers: post-processing of what was paid for.
-RELEASED = {"noisy_rows", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings", "coefficients",
+RELEASED = {"noisy_rows", "noisy_people", "ridge", "noise_edge", "error_rates", "noise_variance", "warnings", "coefficients",
             "least_variation", "residual_variance", "r_squared", "widening", "second_moments", "verdicts", "mean_deviation", "left_out", "score_plot"}
 # Verdicts are there or not by what was released; a grid of scores has cells by the released number of rows.
 JUDGED = re.compile(r"(.*_(estimate|low|high|deviation)|angle|verdict.*|variance_share.*|score_.*)")
@@ -31,6 +36,7 @@ FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 
         "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
         "sparse": ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2),
         "spiked": ("pca", "--components", 1, "--method", "spiked"),
+        "correlation": ("pca", "--components", 2, "--scale", "correlation"), "correlations": ("covariance", "--scale", "correlation"),
         "scores": ("pca", "--components", 2, "--score-plot", 0.2, "--label", "kind", "--classes", "x|y", "--unlisted", "drop"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "auto"),
         "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
         "fda": ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),
@@ -44,11 +50,13 @@ def masked(text):
     text = re.sub(r"^Verdict\. .*?(?=^  (Noise alone|Ridge|Every other))", "", text, flags=re.M | re.S)
     text = re.sub(r"^  Picture of the rows: .*\n", "", text, flags=re.M)
     text = re.sub(r'<div class="caution".*?</div>', "", text, flags=re.S)
-    text = re.sub(r"[-+]?(\d[\d,]*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
+    text = re.sub(r"[-+]?(\d+(,\d{3})*(\.\d+)?|\.\d+)(e[-+]?\d+)?%?", "0", text)
     return re.sub(r"[ #]+", " ", text)
 
 
 class Neighbours(AppTest):
+    header, unit = HEADER, ()
+
     def setUp(self):
         super().setUp()
         numbers = np.random.default_rng(3).uniform(-2, 2, size=(ROWS, 4)).round(3)
@@ -56,20 +64,23 @@ class Neighbours(AppTest):
         self.write("all.toml", SCHEMA)
         self.write("numbers.toml", NUMBERS)
 
+    def run_with(self, args, expect):
+        return self.run_program(*args, expect=expect)
+
     def released(self, fit, rows, *options, expect=OK):
         """Everything that leaves, with the released numbers taken out."""
-        self.write("d.csv", "\n".join([HEADER, *rows]) + "\n")
+        self.write("d.csv", "\n".join([self.header, *rows]) + "\n")
         for old in ("model.npz", "report.html"):
             (self.folder / old).unlink(missing_ok=True)
         shutil.rmtree(self.folder / "books", ignore_errors=True)
         (self.folder / "books").mkdir()
         adjacency = options[options.index("--adjacency") + 1] if "--adjacency" in options else "replace-one"
-        self.run_program("ledger", "create", "people", "--epsilon", 20, "--delta", 1e-5, "--adjacency", adjacency,
+        self.run_program("ledger", "create", "people", "--epsilon", 20, "--delta", 1e-5, "--adjacency", adjacency, *self.unit,
                          "--ledger", "books/ledger.db")
         schema = "all.toml" if FITS[fit][0] == "fda" else "numbers.toml"
         args = [FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", schema, "--epsilon", 8, "--delta", 1e-6, "--insecure-seed", 5, "--dataset",
-                "people", "--ledger", "books/ledger.db", "--report", "report.html", "--threads", 1, *options]
-        words = self.run_program(*args, expect=expect)
+                "people", "--ledger", "books/ledger.db", "--report", "report.html", "--threads", 1, *self.unit, *options]
+        words = self.run_with(args, expect)
         told = {"stdout": masked(words.stdout), "stderr": words.stderr}
         shown = self.run_json("ledger", "show", "people", "--ledger", "books/ledger.db")
         told["ledger"] = re.sub(r'"(time|created|at|id|when|mark)": ("[^"]*"|\d+)', "", json.dumps(shown, sort_keys=True))
@@ -79,7 +90,7 @@ class Neighbours(AppTest):
         told["arrays"] = {name: (model[name].shape, str(model[name].dtype)) for name in model.files
                           if name != "manifest.json" and not JUDGED.fullmatch(name)}
         manifest = json.loads(bytes(model["manifest.json"]).decode())
-        told["keys"] = sorted(set(manifest) - {"verdicts"})
+        told["keys"] = sorted(set(manifest) - {"verdicts", "left_out"})  # there or not by what was released
         drop_found_noise(manifest)
         if adjacency == "add-remove-one":
             for answer in manifest["noise"]:
@@ -241,6 +252,162 @@ class Neighbours(AppTest):
         picture = png(np.arange(16).reshape(4, 4))
         self.neighbours(images, [png(np.full((4, 4), i)) for i in range(20)], [b"", picture[:40], png(np.zeros((5, 4)))],
                         (0, 19))
+
+
+class NeighboursOfPeople(Neighbours):
+    """Files that differ in all rows of one person."""
+
+    header, unit = HEADER + ",who", ("--person", "who")
+
+    def setUp(self):
+        super().setUp()
+        self.rows = [f"{row},p{i // 3}" for i, row in enumerate(self.rows)]
+
+    def without(self, person, instead=()):
+        return [row for row in self.rows if not row.endswith(f",{person}")] + list(instead)
+
+    def test_a_person_more_or_less_changes_nothing_but_noise(self):
+        options = ("--missing", "zero-row", "--adjacency", "add-remove-one")
+        many = ["1,2,3,4,x,p7"] * 40
+        for fit in ("gram", "adaptive", "correlation", "private bound", "regress"):
+            expected = self.released(fit, self.rows, *options)
+            others = {"first": self.without("p0"), "last": self.without("p99"), "bad rows": self.without("p7", ["tall,,,,x,p7"] * 3),
+                      "many rows": self.without("p7", many), "another name": self.without("p7", [row.replace("p7", "=Z9") for row in many])}
+            for kind, rows in others.items():
+                with self.subTest(fit=fit, kind=kind):
+                    self.assertEqual(self.released(fit, rows, *options), expected)
+
+    def test_the_same_number_of_people_of_other_rows(self):
+        expected = self.released("gram", self.rows, "--missing", "zero-row")
+        for rows in (self.without("p7", ["1,2,3,4,x,p7"]), self.without("p7", ["tall,,,,x,p7"] * 30), self.without("p7", ["1,2,3,4,x,other"])):
+            self.assertEqual(self.released("gram", rows, "--missing", "zero-row"), expected)
+
+
+# What is inherited is run once.
+for name in [name for name in dir(Neighbours) if name.startswith("test_")]:
+    setattr(NeighboursOfPeople, name, None)
+
+
+@unittest.skipIf(WITHOUT_MPI, "no MPI here")
+class NeighboursOfManyProcesses(Neighbours):
+    def run_with(self, args, expect):
+        return self.run_program(*MPIRUN[1:], "-n", 2, PROGRAM, *args, "--engine", "mpi", program=MPIRUN[0], expect=expect)
+
+    def test_a_row_changes_nothing_but_noise_wherever_it_is_read(self):
+        expected = self.released("gram", self.rows, "--missing", "zero-row")
+        for kind in ("text", "empty", "quote", "long"):
+            for place in (0, ROWS // 2, ROWS - 1):
+                with self.subTest(kind=kind, place=place):
+                    rows = list(self.rows)
+                    rows[place] = BAD_ROWS[kind]
+                    self.assertEqual(self.released("gram", rows, "--missing", "zero-row"), expected)
+        options = ("--missing", "zero-row", "--adjacency", "add-remove-one")
+        expected = self.released("gram", self.rows, *options)
+        for rows in (self.rows[1:], self.rows[:-1], self.rows + ["tall"]):
+            self.assertEqual(self.released("gram", rows, *options), expected)
+
+
+for name in [name for name in dir(Neighbours) if name.startswith("test_")]:
+    setattr(NeighboursOfManyProcesses, name, None)
+
+
+class NeighboursOfOtherInputs(AppTest):
+    def test_matrices_that_differ_within_their_sensitivity(self):
+        def fit(noise, change):
+            A, B = np.diag([4.0, 2.0, 1.0, 1.0]), np.eye(4)
+            A[0, 0] += change
+            B[1, 2] = B[2, 1] = change / 2
+            np.save(self.path("a.npy"), A)
+            np.save(self.path("b.npy"), B)
+            done = self.run_program("gep", "--matrix-a", "a.npy", "--matrix-b", "b.npy", "--sensitivity-a", 0.02, "--sensitivity-b", 0.02,
+                                    "--rows", 500, "--components", 1, *BUDGET_FLAGS, "--noise", noise, "--insecure-seed", 5, "--no-ledger",
+                                    "--report", "report.html")
+            model = np.load(self.path("model.npz"))
+            manifest = json.loads(bytes(model["manifest.json"]).decode())
+            report = re.sub(r"<section>\s*<h2>(Scree plot|Components|What was found)</h2>.*?</section>", "",
+                            (self.folder / "report.html").read_text(), flags=re.S)
+            return ({key: value for key, value in manifest.items() if key not in RELEASED}, masked(done.stdout), done.stderr, masked(report),
+                    {name: model[name].shape for name in model.files if name != "manifest.json" and not JUDGED.fullmatch(name)})
+        for noise in ("once", "each-step"):
+            self.assertEqual(fit(noise, 0.02), fit(noise, 0))
+
+    @unittest.skipIf(WITHOUT_TORCH, WITHOUT_TORCH)
+    def test_pairs_that_a_module_is_trained_on(self):
+        """The trained file too: the same members of the same sizes, but for the parameters and their seal."""
+        import torch
+        from test_clip_train import Vectors
+        torch.manual_seed(1)
+        torch.jit.script(Vectors()).save(self.path("m.pt"))
+        random = np.random.default_rng(3)
+        images, tokens = random.uniform(0, 0.9, size=(400, 4)).astype(np.float32), random.integers(0, 5, size=(400, 4))
+
+        def train(rows, **changed):
+            parts = {"images": images.copy(), "tokens": tokens.copy()}
+            for name, value in changed.items():
+                parts[name][7] = value
+            np.savez(self.path("pairs.npz"), **{name: part[:rows] for name, part in parts.items()})
+            done = self.run_program("clip", "train", "--module", "m.pt", "--data", "pairs.npz", "--epsilon", 3, "--delta", 1e-5,
+                                    "--sample-rate", 0.1, "--steps", 3, "--clip", 1, "--lr", 0.1, "--insecure-seed", 5, "--no-ledger", "--json")
+            with zipfile.ZipFile(self.path("trained.pt")) as archive:
+                members = {member.filename: member.file_size for member in archive.infolist()}
+                told = {name: archive.read(name) for name in members if name.endswith((".py", ".json", ".debug_pkl"))}
+            return done.stdout, done.stderr, members, told
+        expected = train(400)
+        for other in (train(399), train(2), train(400, images=1e30), train(400, tokens=-3), train(400, images=-0.0)):
+            self.assertEqual(other, expected)
+
+
+class NeighboursAtASite(FederationTest):
+    """Noise at sites has no seed, so numbers are taken out; all else that coordinator and site say, keep and release is compared."""
+
+    names = ("north", "south")
+    budget, epsilon = 200, 40
+
+    def config(self, name, **given):
+        path = super().config(name, **given)
+        text = (self.folder / f"{name}.toml").read_text()
+        return self.write(f"{name}.toml", text.replace('missing = "error"', 'missing = "zero-row"').replace('"rows"', '"hidden"'))
+
+    def study(self, number, change):
+        original = (self.folder / "north.csv").read_text()
+        lines = original.splitlines()
+        change(lines)
+        self.write("north.csv", "\n".join(lines) + "\n")
+        sites = [self.site(name, log=f"{name}-{number}.log") for name in self.names]
+        coordinator = self.coordinator(["pca", "--components", 2, "--row-bound", "range", "--center", "none", "--missing", "zero-row",
+                                        "--adjacency", "add-remove-one"], "--journal",
+                                       f"study-{number}", "--report", "report.html", log=f"coordinator-{number}.log")
+        self.assert_finished(coordinator, *sites)
+        self.write("north.csv", original)
+        manifest = self.manifest()
+        drop_found_noise(manifest)
+        for drawn in ("created", "study", "sites"):
+            manifest.get("federation", {}).pop(drawn, None)
+        words = [masked(re.sub(r"\b(Study|Proposal) +[0-9a-f]+", r"\1", one.text())) for one in (coordinator, *sites)]
+        totals = (self.folder / f"study-{number}" / "totals.bin").stat().st_size
+        shapes = {name: self.model()[name].shape for name in self.model().files if name != "manifest.json" and not JUDGED.fullmatch(name)}
+        return {"manifest": {key: value for key, value in manifest.items() if key not in RELEASED}, "words": words, "shapes": shapes,
+                "totals": totals, "charges": [r["state"] for r in self.reservations("north")][-1]}
+
+    def reservations(self, name):
+        return self.run_json("ledger", "show", "hidden", "--ledger", f"{name}.db")["reservations"]
+
+    def test_a_row_changes_nothing_but_noise(self):
+        for name in self.names:
+            self.run_program("ledger", "create", "hidden", "--epsilon", 400, "--delta", 1e-5, "--adjacency", "add-remove-one", "--ledger", f"{name}.db")
+
+        def bad(lines):
+            lines[1] = "1,tall,0.5,2,1,1,A"
+
+        def fewer(lines):
+            del lines[-1]
+
+        def empty(lines):
+            lines[-1] = ""
+        expected = self.study(0, lambda lines: None)
+        for number, change in enumerate((bad, fewer, empty)):
+            with self.subTest(change.__name__):
+                self.assertEqual(self.study(number + 1, change), expected)
 
 
 if __name__ == "__main__":

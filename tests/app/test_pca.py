@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 
-from support import BUDGET, BUDGET_FLAGS, SEEDED, USAGE, AppTest, numbers
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, SEEDED, USAGE, AppTest, numbers
 
 
 class Pca(AppTest):
@@ -16,6 +16,23 @@ class Pca(AppTest):
         self.rows = random.normal(size=(20000, 6)) @ np.diag([5, 3, 1, 1, 1, 1])
         np.save(self.path("data.npy"), self.rows)
         self.args = ["pca", "data.npy", "--range", "-20:20", "--components", 2, *BUDGET_FLAGS]
+
+    def test_rows_that_teach_nothing_are_released_and_no_rows_are_not(self):
+        """What was charged is written: zero, one, and rows of no length at all, where noise may leave no eigenvalue above zero."""
+        flags = ["--range", "-1:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--insecure-seed", 3, "--out", "m.npz"]
+        for rows in (0, 1, 200):
+            np.save(self.path("few.npy"), np.zeros((rows, 3)))
+            for method in ("gram", "sphere"):
+                for center in ("none", "mean", "private"):
+                    for adjacency in ("replace-one", "add-remove-one"):
+                        with self.subTest(rows=rows, method=method, center=center, adjacency=adjacency):
+                            public = rows == 0 and adjacency == "replace-one"
+                            done = self.run_program("pca", "few.npy", *flags, "--method", method, "--center", center, "--adjacency", adjacency,
+                                                    expect=BAD_INPUT if public else 0)
+                            if public:
+                                self.assertIn("there are no rows", done.stderr)
+                            else:
+                                self.assertLess(abs(np.load(self.path("m.npz"))["eigenvalues"][0]), 1e12)
 
     def test_model_opens_with_numpy_and_tells_the_guarantee(self):
         result = self.run_json(*self.args, "--out", "m.npz")

@@ -75,6 +75,18 @@ class Rooms(unittest.TestCase):
                 self.assertNotIn(above, used[room], used[room].get(above))
 
 
+class Contract(unittest.TestCase):
+    def test_estimators_read_no_plan(self):
+        """The oracle holds it and says what a fit needs of it: `plans`, `planned_mu`, `planned_epsilon`, `total_mu`."""
+        found = [str(file.relative_to(ROOT)) for roof in ROOFS for file in (ROOT / roof / "estimators").rglob("*.?pp")
+                 if re.search(r"oracle(\.|->)plan\(\)", file.read_text())]
+        self.assertEqual(found, [])
+
+    def test_what_was_not_asked_for_is_refused_in_one_place(self):
+        text = "".join(file.read_text() for roof in ROOFS for file in (ROOT / roof).rglob("*.?pp"))
+        self.assertEqual(text.count("did not ask for all that was planned"), 1)
+
+
 class Returns(unittest.TestCase):
     def test_nothing_returns_from_within_braces(self):
         """g++ destroys nothing of a half-made aggregate when a statement expression returns."""

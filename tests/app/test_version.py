@@ -40,14 +40,24 @@ class Version(AppTest):
         self.assertEqual(lines[3].split(maxsplit=1)[1], ", ".join(built_in) or "nothing")
         self.run_program("version", "--nonsense", expect=USAGE)
 
-    def test_outside_git_the_commit_is_unknown(self):
+    def build_info(self):
         out = self.path("build_info.cpp")
         subprocess.run(["cmake", f"-DSOURCE={self.folder}", f"-DIN={SOURCE}/cmake/build_info.cpp.in", f"-DOUT={out}",
                         "-DCOMPILER=GNU 12", "-DENGINES=true", "-DMODULES=false", "-P",
                         SOURCE / "cmake/write_build_info.cmake"], check=True, env={"PATH": "/usr/bin:/bin"})
-        text = pathlib.Path(out).read_text()
+        return pathlib.Path(out).read_text()
+
+    def test_outside_git_the_commit_is_unknown(self):
+        text = self.build_info()
         self.assertIn('.commit = "unknown"', text)
         self.assertIn(".modules = false", text)
+
+    def test_a_machine_without_git_knows_the_commit_too(self):
+        logs = pathlib.Path(self.path(".git")) / "logs"  # no repository to git, as every one is to a machine without it
+        logs.mkdir(parents=True)
+        (logs / "HEAD").write_text(f"{'0' * 40} {'a' * 40} Some Body <a@b> 1 +0000\tclone: from; there\n"
+                                   f"{'a' * 40} {'b1' * 20} Some Body <a@b> 2 +0000\tcommit: one; more\n")
+        self.assertIn('.commit = "b1b1b1b"', self.build_info())
 
 
 if __name__ == "__main__":

@@ -285,6 +285,18 @@ TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
   EXPECT_EQ(lab.charges(0), 0U);
 }
 
+// As when an old proposal is sent again.
+TEST_F(RealSite, AProposalWhoseTimeIsUpIsRefusedAndCostsNothing) {
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()) - 1);
+  Script script(lab, conversation([] { return std::nullopt; }));
+  const auto [code, text] = serve(script.port);
+  EXPECT_EQ(code, 3) << text;
+  EXPECT_THAT(text, HasSubstr("it has expired"));
+  ASSERT_TRUE(script.heard.back().has_refusal());
+  EXPECT_EQ(lab.charges(0), 0U);
+  EXPECT_FALSE(lab.work(0).has_value());
+}
+
 // A row that is no number, one with a class that is not listed, a file that is not there: the coordinator hears one
 // sentence, the same as when the person says no, and the charge stays.
 TEST_F(RealSite, WhateverIsWrongWithTheRowsTheCoordinatorHearsTheSame) {

@@ -383,6 +383,22 @@ TEST_F(ProposalCheck, LeastNoiseCountsEveryAnswerToAQuestion) {
   EXPECT_THAT(checked(p), HasSubstr("below this site's floor of 5")) << "the same question under two names";
 }
 
+TEST_F(ProposalCheck, LeastNoiseIsThatAgainstOnePersonAtAllTheirSites) {
+  own_.policy.most_epsilon = own_.policy.most_epsilon_alone = 1000;
+  Proposal p = proposal();
+  p.set_epsilon(500);
+  p.set_sites_per_person(2);
+  own_.policy.least_noise = 1 / 0.2 / 2 * (1 - 1e-9);
+  EXPECT_EQ(checked(p), "ok") << "a masked total moves twice";
+  own_.policy.least_noise *= 1 + 1e-6;
+  EXPECT_THAT(checked(p), HasSubstr("what one person can change"));
+  make_local(p);
+  own_.policy.least_noise = 1 / 0.2 / std::sqrt(2.0) * (1 - 1e-9);
+  EXPECT_EQ(checked(p), "ok") << "two answers, each with noise of its own";
+  own_.policy.least_noise *= 1 + 1e-6;
+  EXPECT_THAT(checked(p), HasSubstr("what one person can change"));
+}
+
 TEST_F(ProposalCheck, TimeIsUpOrTooLongOrBeyondTheCertificate) {
   const auto at = [&](std::int64_t not_after) {
     Proposal p = proposal();

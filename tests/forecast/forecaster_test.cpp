@@ -15,7 +15,7 @@ Budget budget_of(double epsilon) { return {*Epsilon::of(epsilon), *Delta::of(1e-
 
 PcaProgram gram(std::size_t k) { return {PcaMethod::kGram, {k, {.mean = MeanBy::kRefined}, {}}}; }
 PcaProgram adaptive(std::size_t k, std::size_t rounds) {
-  return {PcaMethod::kAdaptivePower, {k, {.mean = MeanBy::kRefined}, {}}, {.rounds = rounds, .simulate_edge = false}};
+  return {PcaMethod::kAdaptivePower, {k, {.mean = MeanBy::kRefined}, {}}, {.rounds = rounds}};
 }
 PcaProgram plain_power(std::size_t k) {
   return {PcaMethod::kPower, {k, {.mean = MeanBy::kRefined}, {}}, {.rounds = 4, .filter = RowFilter::kOff}};

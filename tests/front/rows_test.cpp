@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -18,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Spending kSeeded{.epsilon = 1, .delta = 1e-6, .ledger = Ledger::none(), .insecure_seed = 3};
 
@@ -98,6 +101,76 @@ TEST(Rows, OfPeopleAreProtectedTogether) {
   Spending paying = kSeeded;
   paying.ledger = Ledger::at(folder.file("ledger.db"), "rows");
   EXPECT_EQ(pca(with_ids(X, 3), of_people({"6"}), paying).error().code, ErrorCode::kBudgetRefused);
+}
+
+// A float is a whole number beyond 2^24 as well, and not the one that somebody wrote.
+TEST(Rows, SayWhoseTheyAreInNumbersThatWereNotRounded) {
+  const Matrix ids = with_ids(test::front_rows(), 3);
+  const Pca::Options options{.components = 2, .row_bound = 2, .person = PersonOptions{"6"}};
+  const auto beyond = [&](auto scalar, double first) {
+    Matrix all = ids;
+    all.col(5).array() += first;
+    return pca(all.cast<decltype(scalar)>().eval(), options, kSeeded);
+  };
+  EXPECT_TRUE(beyond(float{}, 0x1p24 - 1000).ok());
+  EXPECT_THAT(beyond(float{}, 0x1p24 - 999).error().message, HasSubstr("no integer below 2^24"));
+  EXPECT_TRUE(beyond(Eigen::half{}, 1048).ok());
+  EXPECT_THAT(beyond(Eigen::half{}, 1049).error().message, HasSubstr("no integer below 2^11"));
+  EXPECT_TRUE(beyond(double{}, 0x1p24).ok());
+  // Whole numbers of any width; beyond 2^53 they would be rounded here.
+  Eigen::Matrix<std::int64_t, Eigen::Dynamic, Eigen::Dynamic> whole = ids.cast<std::int64_t>();
+  whole.col(5).array() += std::int64_t{1} << 24;
+  EXPECT_TRUE(pca(whole, options, kSeeded).ok());
+  whole.col(5).array() += std::int64_t{1} << 53;
+  EXPECT_FALSE(pca(whole, options, kSeeded).ok());
+}
+
+TEST(Rows, ThatAreEachTheirOwnPersonsAreRemarkedUponAndReleased) {
+  class Hearing final : public Observer {
+   public:
+    void remark(std::string_view words) override { heard += words; }
+    std::string heard;
+  } hearing;
+  const Matrix X = test::front_rows().leftCols(5);
+  Pca::Options options{.components = 2, .row_bound = 2, .person = PersonOptions{"6"}};
+  options.observer = &hearing;
+  EXPECT_TRUE(pca(with_ids(X, 3), options, kSeeded).ok());
+  EXPECT_EQ(hearing.heard, "");
+  const auto made = pca(with_ids(X, 1), options, kSeeded);
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_THAT(hearing.heard, HasSubstr("every row is its own person"));
+  EXPECT_THAT(made->manifest, Not(HasSubstr("own person")));
+}
+
+// Views in memory leave the list of people as the only file that a ledger can know.
+TEST(Rows, InMemoryBelongToThePeopleThatTheLedgerKnows) {
+  const test::TempDir folder;
+  std::filesystem::create_directory(folder.file("other"));
+  const auto list = [&](const std::string& name, Eigen::Index each) {
+    std::ofstream out(folder.file(name));
+    for (Eigen::Index i = 0; i < 3000; ++i) out << i / each << "\n";
+    return folder.file(name);
+  };
+  const std::string own = list("who.txt", 3), other = list("other/who.txt", 1);
+  Ledger ledger = *Ledger::open(folder.file("ledger.db"));
+  ASSERT_TRUE(
+      ledger
+          .create({.name = "visits", .limit = DatasetBudget::Limit{*Epsilon::of(9), *Delta::of(1e-5)}, .person = "who"})
+          .ok());
+  Spending paying = kSeeded;
+  paying.ledger = Ledger::at(folder.file("ledger.db"), "visits");
+  const Matrix X = test::front_rows();
+  const auto made = [&](const std::string& people) {
+    return clip(X.leftCols(3), X.middleCols(2, 3), {.dim = 1, .person = PersonOptions{people}}, paying);
+  };
+  const auto first = made(own);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_EQ(first->rows, 1000);
+  const auto refused = made(other);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kBudgetRefused);
+  EXPECT_THAT(refused.error().message, HasSubstr("is not the list of people that data set 'visits' knows"));
+  EXPECT_TRUE(made(own).ok());
 }
 
 TEST(Rows, OfEveryPlaceGiveTheSameRelease) {
@@ -224,7 +297,10 @@ TEST(Rows, ThatFailHalfwayCostNothing) {
 TEST(Rows, ThatAreNotThereAreRefused) {
   EXPECT_THAT(pca("", {.components = 1, .row_bound = 2}, kSeeded).error().message, HasSubstr("path of the rows"));
   EXPECT_FALSE(pca(std::unique_ptr<RowSource>(), {.components = 1, .row_bound = 2}, kSeeded).ok());
-  EXPECT_TRUE(pca(Matrix(0, 3), {.components = 1, .row_bound = 2}, kSeeded).ok()) << "no rows are rows too";
+  EXPECT_THAT(pca(Matrix(0, 3), {.components = 1, .row_bound = 2}, kSeeded).error().message, HasSubstr("no rows"));
+  Spending hidden = kSeeded;
+  hidden.adjacency = Adjacency::kAddRemoveOne;
+  EXPECT_TRUE(pca(Matrix(0, 3), {.components = 1, .row_bound = 2}, hidden).ok()) << "their number is private";
   EXPECT_FALSE(pca(Matrix(3, 0), {.components = 1, .row_bound = 2}, kSeeded).ok());
 }
 

@@ -62,6 +62,54 @@ TEST(LocalOracle, AnswersThePlanAndSaysWhenItIsComplete) {
   EXPECT_EQ(log, (std::vector<std::string>{"begin"}));
 }
 
+TEST(LocalOracle, RepeatsASumWithAllTheNoiseThatIsLeft) {
+  std::vector<std::string> log;
+  const double mu = 0x1p27;
+  auto oracle = oracle_for(plan_of({{"pilot", GaussianEvent{mu}},
+                                    {"search", PureEvent{0.1}},
+                                    {"product", GaussianEvent{3 * mu}},
+                                    {"product again", GaussianEvent{4 * mu}}}),
+                           log);
+  EXPECT_FALSE(oracle.ask_rest("gram").ok()) << "nothing was asked for";
+  const auto pilot = oracle.ask("pilot", Gram{});
+  ASSERT_TRUE(pilot.ok());
+  const auto rest = oracle.ask_rest("gram");
+  ASSERT_TRUE(rest.ok());
+  EXPECT_NEAR(pilot->deviation() / rest->deviation(), 5, 1e-6);
+  expect_near(rest->value(), Matrix((Matrix(2, 2) << 10, 12, 12, 20).finished()));
+  EXPECT_NE(pilot->value()(0, 0), rest->value()(0, 0)) << "noise of its own";
+  EXPECT_TRUE(oracle.complete());
+  EXPECT_FALSE(oracle.ask_rest("gram").ok()) << "once";
+}
+
+// What was kept dies with the rows that it was the sum of.
+TEST(LocalOracle, RepeatsNoSumOfOtherRows) {
+  std::vector<std::string> log;
+  const PrivacyPlan plan = plan_of({{"pilot", GaussianEvent{kQuiet}}, {"gram", GaussianEvent{kQuiet}}});
+  auto shorter = oracle_for(plan, log);
+  ASSERT_TRUE(shorter.ask("pilot", Gram{}).ok());
+  ASSERT_TRUE(shorter.recenter(Vector::Zero(2), *RowBound::of(1)).ok());
+  EXPECT_FALSE(shorter.ask_rest("gram").ok());
+  auto mapped = oracle_for(plan, log);
+  ASSERT_TRUE(mapped.ask("pilot", Gram{}).ok());
+  ASSERT_TRUE(mapped.remap(*LinearMap::quantise(Matrix::Identity(2, 2)), *RowBound::of(1)).ok());
+  EXPECT_FALSE(mapped.ask_rest("gram").ok());
+}
+
+TEST(LocalOracle, SaysWhatAFitNeedsOfItsPlan) {
+  std::vector<std::string> log;
+  const auto oracle = oracle_for(
+      plan_of({{"sums", GaussianEvent{3}}, {"search", PureEvent{0.25}}, {"products", GaussianEvent{2}, 4}}), log);
+  EXPECT_TRUE(oracle.plans("search"));
+  EXPECT_FALSE(oracle.plans("gram"));
+  EXPECT_EQ(oracle.planned_mu("products")->value(), 2);
+  EXPECT_FALSE(oracle.planned_mu("search").ok());
+  EXPECT_EQ(*oracle.planned_epsilon("search"), 0.25);
+  EXPECT_EQ(*oracle.planned_epsilon("products"), 2) << "sites search with Gaussian noise";
+  EXPECT_FALSE(oracle.planned_epsilon("gram").ok());
+  EXPECT_EQ(oracle.total_mu(), 5);  // 3^2 + 4 times 2^2
+}
+
 TEST(LocalOracle, FailsClosedAfterAnAskThatIsNotInThePlan) {
   std::vector<std::string> log;
   auto oracle = oracle_for(plan_of({{"gram", GaussianEvent{0.5}}, {"gram again", GaussianEvent{0.5}}}), log);

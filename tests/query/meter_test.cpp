@@ -32,6 +32,38 @@ TEST(Meter, GivesThePlansNoiseInItsOrder) {
   EXPECT_TRUE(meter.complete());
 }
 
+// sqrt(0.1^2 + 2 0.2^2) of a plan that has not begun; never more than what is left.
+TEST(Meter, GivesAllThatIsLeftForOneAnswer) {
+  Meter whole(plan());
+  const auto all = whole.rest("sum");
+  ASSERT_TRUE(all.ok());
+  EXPECT_NEAR(*all, std::sqrt(0.09), 1e-12);
+  EXPECT_LT(*all * *all, 0.1 * 0.1 + 2 * 0.2 * 0.2);
+  EXPECT_TRUE(whole.complete());
+  EXPECT_FALSE(whole.gaussian("step").ok()) << "nothing is left";
+  EXPECT_FALSE(whole.complete());
+
+  Meter begun(plan());
+  EXPECT_TRUE(begun.gaussian("mean").ok() && begun.pure("search").ok() && begun.pure("search").ok());
+  EXPECT_TRUE(begun.gaussian("step").ok());
+  EXPECT_NEAR(*begun.rest("sum"), 0.2, 1e-12) << "one of two steps was answered";
+  EXPECT_TRUE(begun.complete());
+  EXPECT_FALSE(begun.rest("sum").ok()) << "once";
+}
+
+TEST(Meter, GivesNothingForTheRestOfAPlanWithoutGaussianNoise) {
+  Meter searches(PrivacyPlan(Adjacency::kReplaceOne, {{"search", PureEvent{0.05}, 2}}));
+  EXPECT_FALSE(searches.rest("sum").ok());
+  EXPECT_FALSE(searches.pure("search").ok()) << "everything is refused from then on";
+  Meter sampled(PrivacyPlan(Adjacency::kAddRemoveOne,
+                            {{"step", GaussianEvent{0.2}, 1}, {"batch", PoissonGaussianEvent{0.01, 1.0}, 5}}));
+  EXPECT_FALSE(sampled.rest("sum").ok());
+  EXPECT_FALSE(sampled.complete());
+  Meter broken(plan());
+  EXPECT_FALSE(broken.gaussian("step").ok());
+  EXPECT_FALSE(broken.rest("sum").ok());
+}
+
 TEST(Meter, RefusesEverythingAfterAnAskOutOfOrder) {
   Meter meter(plan());
   EXPECT_TRUE(meter.gaussian("mean").ok());

@@ -3,20 +3,22 @@
 // may move it, in integers and without tolerance; and people reach 95% of that.
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
 #include <random>
 #include <set>
 
 #include "eigenveil/query/filtered.hpp"
+#include "tests/support/queries.hpp"
 #include "tests/support/rows.hpp"
 
 namespace eigenveil {
 namespace {
 
+using test::kClasses;
+using test::kKinds;
 using test::lattice_rows;
 using test::LatticeRow;
-
-constexpr int kClasses = 4;
+using test::random_directions;
+using test::random_query;
 
 struct Row {
   LatticeRow u;
@@ -121,13 +123,6 @@ Moved moved(const Query& query, const Person& one, const Person* two, std::size_
   return {squared_distance(left, right), left.moved, left.fraction};
 }
 
-Matrix random_directions(std::mt19937_64& random, std::size_t d, std::size_t k) {
-  std::normal_distribution<double> normal;
-  Matrix A(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k));
-  for (Eigen::Index i = 0; i < A.size(); ++i) A.data()[i] = normal(random);
-  return Eigen::HouseholderQR<Matrix>(A).householderQ() * Matrix::Identity(A.rows(), A.cols());
-}
-
 // People whose rows are alike, along one direction, scattered, of few kinds, or partly zero.
 Person hostile_person(std::mt19937_64& random, std::size_t d, int bits, const Matrix& X) {
   const Lattice lattice{1.0, bits};
@@ -156,49 +151,6 @@ People hostile_people(std::mt19937_64& random, std::size_t d, int bits, const Ma
   People people;
   for (std::size_t p = 0; p < 1 + random() % 4; ++p) people.push_back(hostile_person(random, d, bits, X));
   return people;
-}
-
-constexpr std::size_t kKinds = 10;  // of `random_query`
-
-SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
-  const double L = std::ldexp(1.0, bits);
-  const double radius = std::max(1.0, L * std::exp(-3 * std::uniform_real_distribution<>()(random)));
-  switch (kind) {
-    case 0:
-      return Gram{};
-    case 1:
-      return Apply{*Directions::quantise(X)};
-    case 2:
-      return ProjectedGram{*Directions::quantise(X), radius};
-    case 3:
-      return ClassSums{kClasses};
-    case 4:
-      return ClassSums{1};
-    case 5:
-      return ClassCounts{kClasses};
-    case 6:
-      return ClassCounts{1};
-    case 7:
-      return SquaredNorms{};
-    case 8: {
-      // Along two directions that lean on each other, with cuts that rows lie on, too.
-      Matrix Y(X.rows(), 2);
-      Y << 0.7 * X.col(0), 0.7 * X.col(X.cols() - 1);
-      std::vector<double> cuts = {-std::ldexp(1.0, bits - 2), 0, std::ldexp(1.0, bits - 1)};
-      return ScoreCounts{*Directions::quantise(Y),
-                         cuts,
-                         {static_cast<double>(random() % 8)},
-                         random() % 2 == 0 ? std::size_t{kClasses} : std::size_t{1}};
-    }
-    case 9: {
-      std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
-      const Matrix W = Matrix::NullaryExpr(X.rows(), kClasses, [&] { return normal(random); });
-      return SoftmaxGradient{*LinearMap::quantise(W), radius};
-    }
-    default:
-      ADD_FAILURE() << "there is no kind " << kind;
-      return Gram{};
-  }
 }
 
 class EverySumOfPeople : public ::testing::TestWithParam<std::size_t> {};
@@ -350,6 +302,51 @@ TEST(CountsOfPeople, FallFromAtMostOne) {
       before = share;
     }
   }
+}
+
+// Bounds that are found (estimators/preparation.proof.md, claims 1 and 4) move and shorten rows one by one, by what was
+// released: whatever that is, at every step neighbours in a person have counts that fall from at most one, and sums
+// within the bound of rows of the new length. The last step is that of `sphere`.
+TEST(PeopleWhoseBoundIsFound, AreNeighboursAtEveryStep) {
+  std::mt19937_64 random(21);
+  std::normal_distribution<double> normal;
+  double most = 0;
+  for (int trial = 0; trial < 400; ++trial) {
+    const std::size_t d = 1 + random() % 5;
+    const Matrix X = random_directions(random, d, 1);
+    const std::size_t least = trial % 3 == 0 ? 1 + random() % 30 : 1;
+    const People others = hostile_people(random, d, 20, X);
+    const Person one = hostile_person(random, d, 20, X), two = hostile_person(random, d, 20, X);
+    BoundedRows rows[] = {rows_with(nullptr, d, 20, least, others), rows_with(&one, d, 20, least, others),
+                          rows_with(&two, d, 20, least, others)};
+    for (int step = 0; step < 4; ++step) {
+      const double radius = rows[0].lattice().radius;
+      std::vector<double> grid;
+      for (int i = 160; i >= 0; --i) grid.push_back(radius * std::exp2(-i / 16.0));
+      std::vector<std::int64_t> counts[3];
+      for (int i = 0; i < 3; ++i) counts[i] = exact_counts({grid, {}}, rows[i])->values;
+      for (int i = 1; i < 3; ++i)
+        for (std::size_t j = 0, before = std::size_t{1} << 20; j < grid.size(); ++j) {
+          const std::int64_t share = counts[i][j] - counts[0][j];
+          ASSERT_GE(share, 0) << trial;
+          ASSERT_LE(share, static_cast<std::int64_t>(before)) << trial;
+          before = static_cast<std::size_t>(share);
+        }
+      for (const SumQuery& query : {SumQuery(Gram{}), SumQuery(ClassSums{1}), SumQuery(ClassCounts{1})})
+        for (const auto adjacency : {Adjacency::kReplaceOne, Adjacency::kAddRemoveOne}) {
+          const PrivateSum left = sum_of(query, rows[1], adjacency);
+          const PrivateSum right = sum_of(query, rows[adjacency == Adjacency::kReplaceOne ? 2 : 0], adjacency);
+          const Moved moved{squared_distance(left, right), left.moved, left.fraction};
+          ASSERT_TRUE(moved.allowed()) << trial << ", step " << step;
+          if (step == 3) most = std::max(most, moved.share());
+        }
+      const auto chosen = step == 2 ? radius / 1024 : grid[random() % grid.size()];
+      Vector mean = Vector::Zero(static_cast<Eigen::Index>(d));
+      if (step < 2 && trial % 2 == 0) mean = mean.unaryExpr([&](double) { return radius * normal(random); });
+      for (BoundedRows& held : rows) ASSERT_TRUE(held.recenter(mean, *RowBound::of(chosen)).ok());
+    }
+  }
+  EXPECT_GE(most, 0.95) << "the bound is reached";
 }
 
 // The noise of an answer is that of one row, whatever people have.

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // One property for every query, both adjacencies, random and adversarial neighbours, no tolerance: the integer
-// difference of two exact sums is within the stated sensitivity. And one pair of neighbours a query that reaches 95% of
-// it.
+// difference of two exact sums is within the stated sensitivity. And one pair of neighbours per query that reaches 95%
+// of it.
 #include <gtest/gtest.h>
 
-#include <Eigen/QR>
 #include <functional>
 #include <random>
 
 #include "eigenveil/query/filtered.hpp"
+#include "tests/support/queries.hpp"
 #include "tests/support/rows.hpp"
 
 namespace eigenveil {
 namespace {
 
+using test::kClasses;
 using test::lattice_rows;
 using test::LatticeRow;
+using test::random_directions;
+using test::random_query;
 
 struct Row {
   LatticeRow u;
@@ -77,7 +80,6 @@ UInt128 distance(const Query& query, const Row* one, const Row* two, std::size_t
   return squared_distance(sum_of(query, rows_of(left, d, bits)), sum_of(query, rows_of(right, d, bits)));
 }
 
-constexpr int kClasses = 4;
 constexpr int kL = 1 << 20;
 
 // Random rows, and the ones that hurt: zero, maximal, aligned with a direction or against it, sparse, nearly equal.
@@ -107,52 +109,6 @@ Row hostile_row(std::mt19937_64& random, std::size_t d, int bits, const Matrix& 
   return row;
 }
 
-Matrix random_directions(std::mt19937_64& random, std::size_t d, std::size_t k) {
-  std::normal_distribution<double> normal;
-  Matrix A(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k));
-  for (Eigen::Index i = 0; i < A.size(); ++i) A.data()[i] = normal(random);
-  return Eigen::HouseholderQR<Matrix>(A).householderQ() * Matrix::Identity(A.rows(), A.cols());
-}
-
-SumQuery random_query(std::mt19937_64& random, std::size_t kind, const Matrix& X, int bits) {
-  const double L = std::ldexp(1.0, bits);  // unit 1: features are lattice integers
-  const double radius = std::max(1.0, L * std::exp(-3 * std::uniform_real_distribution<>()(random)));
-  switch (kind) {
-    case 0:
-      return Gram{};
-    case 1:
-      return Apply{*Directions::quantise(X)};
-    case 2:
-      return ProjectedGram{*Directions::quantise(X), radius};
-    case 3:
-      return ClassSums{kClasses};
-    case 4:
-      return ClassSums{1};
-    case 5:
-      return ClassCounts{kClasses};
-    case 6:
-      return ClassCounts{1};
-    case 7:
-      return SquaredNorms{};
-    case 8: {
-      // Along two directions that lean on each other, with cuts that rows lie on, too.
-      Matrix Y(X.rows(), 2);
-      Y << 0.7 * X.col(0), 0.7 * X.col(X.cols() - 1);
-      std::vector<double> cuts = {-std::ldexp(1.0, bits - 2), 0, std::ldexp(1.0, bits - 1)};
-      return ScoreCounts{*Directions::quantise(Y),
-                         cuts,
-                         {static_cast<double>(random() % 8)},
-                         random() % 2 == 0 ? std::size_t{kClasses} : std::size_t{1}};
-    }
-    default: {
-      // From residuals of all classes alike to one class that is certain.
-      std::normal_distribution<double> normal(0, std::exp(8 * std::uniform_real_distribution<>(-1, 0.2)(random)));
-      const Matrix W = Matrix::NullaryExpr(X.rows(), kClasses, [&] { return normal(random); });
-      return SoftmaxGradient{*LinearMap::quantise(W), radius};
-    }
-  }
-}
-
 class EverySumQuery : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
@@ -173,7 +129,7 @@ TEST_P(EverySumQuery, MovesByAtMostItsSensitivity) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, 10));
+INSTANTIATE_TEST_SUITE_P(Sensitivity, EverySumQuery, ::testing::Range<std::size_t>(0, test::kKinds));
 
 // Rows about a released centre, moved and bounded twice as a refined mean does: the sensitivities of their new radius
 // hold, whatever the centre (src/estimators/preparation.proof.md).

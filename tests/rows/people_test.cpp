@@ -180,22 +180,25 @@ TEST(People, IdsAreCountedInAsManyPartsAsMemoryAsksFor) {
     ++rows_of[found->second];
     expected.push_back(found->second);
   }
-  for (const std::size_t memory : {std::size_t{64} << 20, std::size_t{600} << 10}) {  // one part; several, and a file
+  // One part; several; several, and a file.
+  for (const std::size_t memory : {std::size_t{64} << 20, std::size_t{900} << 10, std::size_t{500} << 10}) {
     PersonIds all(memory, "");
     ASSERT_TRUE(all.append(ids.data(), ids.size()).ok());
     const auto people = *all.count(true);
     EXPECT_TRUE(people.person == expected);
     EXPECT_TRUE(people.rows_of == rows_of);
     for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_TRUE(people.ids[people.person[i]] == ids[i]);
-    const auto counts = *all.count_rows();
-    EXPECT_EQ(counts.people, rows_of.size());
-    EXPECT_FALSE(counts.one_row_each);
-    EXPECT_EQ(counts.rows_with.spilled(), memory < (std::size_t{1} << 20));
-    std::vector<std::int32_t> buffer;
-    for (std::size_t chunk = 0, i = 0; chunk < counts.rows_with.chunks(); ++chunk) {
-      const std::int32_t* m = *counts.rows_with.read(chunk, buffer);
-      for (std::size_t j = 0; j < counts.rows_with.rows_in(chunk); ++j, ++i)
-        ASSERT_EQ(m[j], static_cast<std::int32_t>(rows_of[expected[i]]));
+    for (const int threads : {1, 2, 3, 8}) {
+      const auto counts = *all.count_rows(threads);
+      EXPECT_EQ(counts.people, rows_of.size());
+      EXPECT_FALSE(counts.one_row_each);
+      EXPECT_EQ(counts.rows_with.spilled(), memory < (std::size_t{600} << 10));
+      std::vector<std::int32_t> buffer;
+      for (std::size_t chunk = 0, i = 0; chunk < counts.rows_with.chunks(); ++chunk) {
+        const std::int32_t* m = *counts.rows_with.read(chunk, buffer);
+        for (std::size_t j = 0; j < counts.rows_with.rows_in(chunk); ++j, ++i)
+          ASSERT_EQ(m[j], static_cast<std::int32_t>(rows_of[expected[i]])) << threads;
+      }
     }
   }
 }

@@ -106,8 +106,12 @@ class StudyLab {
     const auto read = federation::Proposed::read(signed_by_coordinator(what), configs[i]);
     if (!read) return read.error();
     Observer silent;
-    auto study = federation::SiteStudy::open(
-        configs[i], *read, [&](const std::string& words) { return (said = words, approve); }, silent);
+    const auto person = [&](const std::string& words) {
+      said = words;
+      if (while_reading) while_reading();
+      return approve;
+    };
+    auto study = federation::SiteStudy::open(configs[i], *read, person, silent);
     if (!study) return study.error();
     studies[i] = *std::move(study);
     return {};
@@ -220,7 +224,7 @@ class StudyLab {
   Expected expected(std::size_t i, const wire2::Ask& ask, double mu, const BoundedRows& held) const {
     const Adjacency adjacency = *adjacency_from_name(proposal.adjacency());
     PrivateSum sum = exact(ask, held, adjacency);
-    auto keys = **federation::KeyFile(state(i) + "/study.key").load();
+    auto keys = this->keys(i);
     if (keys.index + 1 < ask.number()) keys.advance(ask.prev());
     const std::size_t shares = proposal.aggregation() == wire2::Proposal::SECURE ? proposal.shares() : 1;
     auto random = federation::StudyNoise::stream(keys.noise, chain->after(federation::canonical_bytes(ask)),
@@ -230,6 +234,16 @@ class StudyLab {
     auto noise = *GaussianMechanism::add_noise(zeros, Mu(mu), shares, *random);
     const NoiseScale scale = *GaussianMechanism::noise_for(sum.moved, Mu(mu));
     return {std::move(sum), std::move(noise).take_values(), scale};
+  }
+  /// Waits while the site, which may be a process of its own, replaces them.
+  federation::StudyKeys keys(std::size_t i) const {
+    const federation::KeyFile file(state(i) + "/study.key");
+    auto kept = file.load();
+    for (int tries = 0; tries < 1000 && !(kept.ok() && kept->has_value()); ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      kept = file.load();
+    }
+    return **std::move(kept);
   }
   /// Throws for a sum that there is not.
   static PrivateSum exact(const wire2::Ask& ask, const BoundedRows& held, Adjacency adjacency) {
@@ -266,6 +280,7 @@ class StudyLab {
   std::optional<federation::Chain> chain;
   std::vector<std::string> among;
   bool approve = true;
+  std::function<void()> while_reading;  ///< what happens between the words and the answer
   std::string said;
 
  private:

@@ -16,6 +16,9 @@ class Observer {
   /// What somebody should hear before the budget is reserved, where nobody is asked to confirm it: that the rows would
   /// teach nothing, that the guarantee would be hardly one. It says nothing about the rows.
   virtual void concern(std::string_view /*words*/) {}
+  /// What the rows show and their operator should know, said before the budget is reserved: not private, for nobody
+  /// else, and in no release. It stops nothing.
+  virtual void remark(std::string_view /*words*/) {}
 };
 
 }  // namespace eigenveil

@@ -38,6 +38,7 @@ void on_threads(int threads, const Body& body) {
     return;
   }
   std::vector<std::thread> pool;
+  pool.reserve(threads);
   for (int i = 0; i < threads; ++i)
     pool.emplace_back([&] {
       omp_set_num_threads(1);

@@ -18,6 +18,7 @@ class PassingSource : public RowSource {
   std::string part() const override { return source_->part(); }
   std::optional<std::size_t> rows_announced() const override { return source_->rows_announced(); }
   double progress() const override { return source_->progress(); }
+  double exact_below() const override { return source_->exact_below(); }
 
  protected:
   RowSource& source() const { return *source_; }

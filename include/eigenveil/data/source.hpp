@@ -51,6 +51,9 @@ class RowSource {
 
   /// Share of the file read so far, in [0, 1], for progress bars.
   virtual double progress() const = 0;
+
+  /// Integers below this were not rounded before they became values of a batch: ids of people are refused from there.
+  virtual double exact_below() const { return 0x1p53; }
 };
 
 /// Whether the first line of a CSV file holds column names. It is a public fact that somebody states: a rule that looks

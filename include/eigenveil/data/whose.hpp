@@ -7,7 +7,7 @@
 
 namespace eigenveil {
 
-/// Whose the lines are that cannot be read as far as their id: one person's, all of them. Two people who are taken for
+/// Whose the malformed lines are of which nobody knows it: one person's, all of them. Two people who are taken for
 /// one cost at most twice what one does; one who is taken for m costs m times as much.
 inline constexpr PersonId kUnreadPerson{0, 1};
 

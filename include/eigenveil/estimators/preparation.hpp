@@ -43,10 +43,11 @@ struct PreparationOptions {
 };
 
 struct Preparation {
-  double rows;                ///< public, or a released noisy count: at least 1
-  Vector mean;                ///< zero unless one was released
-  double mean_deviation = 0;  ///< tau: of the noise of an entry of it
-  bool bound_found = false;   ///< the rows' bound was found by a search
+  double rows;                     ///< public, or a released noisy count: at least 1
+  Vector mean;                     ///< zero unless one was released
+  double mean_deviation = 0;       ///< tau: of the noise of an entry of it
+  bool bound_found = false;        ///< the rows' bound was found by a search
+  std::optional<double> far = {};  ///< a length that a search found about a rough mean: few rows are longer
 };
 
 /// The shares of a refined mean that suit rows of that shape: by their number where it is public.

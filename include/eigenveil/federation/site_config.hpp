@@ -22,8 +22,8 @@ struct SitePolicy {
   double most_epsilon = 1;           ///< under the stated condition
   double most_epsilon_alone = 5;     ///< if all other sites and the coordinator join against this one
   double most_delta = 1e-5;          ///< a large delta would make any epsilon look small
-  double least_noise = 1;        ///< of one answer against the worst case of the condition, in multiples of what one
-                                 ///< row can change; an answer asked c times counts as sqrt(c) times less
+  double least_noise = 1;        ///< of all answers to one kind of question, under the condition, in multiples of what
+                                 ///< one row can change, or one person with rows at several sites
   std::uint32_t most_days = 30;  ///< how long a proposal may stay open
 };
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ namespace eigenveil {
 /// The rows of an Eigen expression, computed a batch at a time. Whatever the expression refers to must outlive it.
 template <class Derived>
 class ExpressionSource final : public RowSource {
+  using Scalar = typename Derived::Scalar;
+
  public:
   /// Columns are numbered "1", "2", ... unless names are given.
   ExpressionSource(const Derived& expression, std::vector<std::string> names)
@@ -25,6 +29,10 @@ class ExpressionSource final : public RowSource {
   std::optional<std::size_t> rows_announced() const override { return expression_.rows(); }
   double progress() const override {
     return expression_.rows() == 0 ? 1 : static_cast<double>(done_) / static_cast<double>(expression_.rows());
+  }
+  double exact_below() const override {
+    if constexpr (Eigen::NumTraits<Scalar>::IsInteger) return 0x1p53;
+    return std::ldexp(1.0, std::min(53, std::numeric_limits<Scalar>::digits));
   }
   Status skip(std::size_t rows) override {
     done_ += count(rows);

@@ -14,23 +14,23 @@ class Pca final : public PublishedComponents {
   struct Options {
     Required<Eigen::Index> components;
     EIGENVEIL_ROW_OPTIONS
-    std::optional<PcaMethod> method = PcaMethod::kGram;  ///< none: the one with the best forecast on made-up rows
-    Scale scale = Scale::kRange;                         ///< correlation: components of the correlation matrix (gram)
-    std::optional<Eigen::Index> sparsity = {};           ///< gram, sparse-power: columns that may have a loading
-    std::optional<Eigen::Index> rounds = {};             ///< power methods; default 8, or forecast with the method
-    RowFilter filter = RowFilter::kShrink;               ///< power methods
-    double grid_ratio = 1.25;                            ///< power methods: of consecutive thresholds
-    std::optional<Eigen::Index> rank = {};               ///< spiked; default: components
-    Guarantee guarantee = Guarantee::kStrict;            ///< spiked
-    std::optional<double> noise_variance = {};           ///< spiked: if it is known; default: released
-    std::optional<double> spike = {};                    ///< spiked, model: if it is known
-    std::optional<double> score_plot = {};               ///< share of the budget for a picture of the rows: 0.1
-    std::string label = {};                              ///< column of a class, no feature: a picture for each
-    std::vector<std::string> classes = {};               ///< its public labels; default: those of the schema
-    bool drop_unlisted = false;                          ///< rows of other labels count as zero; else they are an error
-    std::string spectrum = {};                           ///< forecasts: file of public eigenvalues
-    std::optional<Eigen::Index> expected_rows = {};      ///< forecasts: where the number of rows is private
-    double signal_share = 1;                             ///< forecasts: share of rows that carry the components
+    std::optional<PcaMethod> method = {};  ///< none: pilot, gram of few columns, forecasts with spectrum or sparsity
+    Scale scale = Scale::kRange;           ///< correlation: components of the correlation matrix (gram)
+    std::optional<Eigen::Index> sparsity = {};       ///< gram, sparse-power: columns that may have a loading
+    std::optional<Eigen::Index> rounds = {};         ///< power methods; default 8, or forecast with the method
+    RowFilter filter = RowFilter::kShrink;           ///< power methods
+    double grid_ratio = 1.25;                        ///< power methods: of consecutive thresholds
+    std::optional<Eigen::Index> rank = {};           ///< spiked; default: components
+    Guarantee guarantee = Guarantee::kStrict;        ///< spiked
+    std::optional<double> noise_variance = {};       ///< spiked: if it is known; default: released
+    std::optional<double> spike = {};                ///< spiked, model: if it is known
+    std::optional<double> score_plot = {};           ///< share of the budget for a picture of the rows: 0.1
+    std::string label = {};                          ///< column of a class, no feature: a picture for each
+    std::vector<std::string> classes = {};           ///< its public labels; default: those of the schema
+    bool drop_unlisted = false;                      ///< rows of other labels count as zero; else they are an error
+    std::string spectrum = {};                       ///< forecasts: file of public eigenvalues
+    std::optional<Eigen::Index> expected_rows = {};  ///< forecasts: where the number of rows is private
+    double signal_share = 1;                         ///< forecasts: share of rows that carry the components
   };
 
   Matrix score_counts;  ///< (classes m) x m: noisy counts of rows by their first two scores; empty without `score_plot`

@@ -58,21 +58,25 @@ struct Charge {
 /// The private files behind a release: which data set pays depends on them.
 class PrivateFiles {
  public:
-  PrivateFiles(const std::string& path) { add(path); }   // NOLINT(google-explicit-constructor)
-  PrivateFiles(const std::vector<std::string>& paths) {  // NOLINT(google-explicit-constructor)
+  PrivateFiles(const std::string& path) { add(path); }  // NOLINT(google-explicit-constructor)
+  /// `people`: of these the one whose lines say whose the rows are; empty: none.
+  PrivateFiles(const std::vector<std::string>& paths, std::string people = {})  // NOLINT(google-explicit-constructor)
+      : people_(std::move(people)) {
     for (const std::string& path : paths) add(path);
   }
   const std::vector<std::string>& paths() const { return paths_; }
+  const std::string& people() const { return people_; }
 
  private:
   void add(const std::string& path) {
     if (!path.empty()) paths_.push_back(path);
   }
   std::vector<std::string> paths_;
+  std::string people_;
 };
 
-/// Refuses rows of a pipe for which nobody says who pays: a ledger knows files by what is in them, and pipes not at
-/// all.
+/// Refuses rows of a pipe for which nobody says who pays, and a pipe that says whose rows are: a ledger knows files by
+/// what is in them, and pipes not at all.
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data);
 
 /// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "eigenveil/estimators/estimator.hpp"
@@ -15,6 +16,11 @@ struct Concern {
   std::string words;
   bool of_rows = false;  ///< it tells something about the rows: for the operator alone
 };
+
+/// For the operator alone, of people none of whom has two rows: it is no reason to stop.
+inline constexpr std::string_view kOwnPersonEach =
+    "every row is its own person, so that somebody with several rows under several ids is not protected (not private: "
+    "do not share). Is `person` the right column?";
 
 /// Whether to go on; an error ends the run, and nothing was charged. Not called without a concern.
 using Confirm = std::function<Status(const std::vector<Concern>& concerns)>;

@@ -94,7 +94,7 @@ class Ledger {
   /// A data set of the ledger in that file pays.
   static LedgerChoice at(std::string path, std::string dataset) { return {true, std::move(path), std::move(dataset)}; }
   /// The ledger at `default_path()`. Without a data set: the one with a budget that the file of the rows belongs to, or
-  /// else a record without a limit, under the file's path or as "rows in memory". Rows in memory belong to no file, so
+  /// else a record without a limit, under `path_key` or as "rows in memory". Rows in memory belong to no file, so
   /// a data set with a budget has to be named for them.
   static LedgerChoice standard(std::string dataset = {}) { return {true, default_path(), std::move(dataset)}; }
 
@@ -148,6 +148,8 @@ class Ledger {
   /// The data sets with a budget that any of the files belongs to, by its path or by what is in it. A folder belongs
   /// where any of its files does, and a file where its folder does.
   Result<std::set<std::string>> budgets_of(const FileKeys& files);
+  /// Keyed hash of a path, links followed, as `hash_files` has it: a ledger tells nobody what files are called.
+  std::string path_key(const std::string& path) const;
   /// `named_content_key` under a key of this ledger: pins data for the length of a run.
   Result<std::string> content_key(const std::string& path) const;
 

@@ -17,6 +17,7 @@ struct FileKeys {
     std::string named;             ///< as the operator calls it
     std::vector<Key> own;          ///< the file; or the folder and its files
     std::set<std::string> around;  ///< paths of the folders that they lie in, links followed
+    bool lists_people = false;     ///< its lines say whose the rows of the other files, or in memory, are
   };
   std::vector<File> files;
 };

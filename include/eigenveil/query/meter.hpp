@@ -15,6 +15,8 @@ class Meter {
   Result<Mu> gaussian(const std::string& label);
   Result<PureEpsilon> pure(const std::string& label);
   Result<PoissonGaussianEvent> poisson(const std::string& label);
+  /// All answers that are left, given up for one with Gaussian noise: query.proof.md.
+  Result<Mu> rest(const std::string& label);
 
   bool complete() const { return !failed_ && event_ == plan_.events.size(); }
   const PrivacyPlan& plan() const { return plan_; }
@@ -29,5 +31,8 @@ class Meter {
   long long answered_ = 0;  // how many asks of that event were let through
   bool failed_ = false;
 };
+
+/// Whoever was charged for a plan asks for all of it: `complete` says whether its oracle was.
+Status all_asked(bool complete);
 
 }  // namespace eigenveil

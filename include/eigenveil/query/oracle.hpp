@@ -47,11 +47,24 @@ class Oracle {
   virtual ~Oracle() = default;
 
   virtual RowsShape shape() const = 0;
-  /// What was charged. Public.
+  /// What was charged. Public. For engines; what an estimator needs of it is below.
   virtual const PrivacyPlan& plan() const = 0;
+
+  /// Is there an answer of that label?
+  bool plans(const std::string& label) const;
+  /// Of the plan's Gaussian answer of that label.
+  Result<Mu> planned_mu(const std::string& label) const;
+  /// Of the plan's search of that label.
+  Result<PureEpsilon> planned_epsilon(const std::string& label) const;
+  /// mu of all Gaussian answers of the plan together.
+  double total_mu() const;
 
   /// The sum with the Gaussian noise of the plan's next event, which must be called `label`.
   virtual Result<Answer> ask(const std::string& label, const SumQuery& query) = 0;
+
+  /// The sum that was asked for last, again: all answers of the plan that are left are given up for it. Only where one
+  /// owner holds all rows: other engines refuse.
+  virtual Result<Answer> ask_rest(const std::string& label);
 
   /// The first grid point that at most `target` rows exceed, by the sparse vector technique.
   virtual Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
@@ -79,8 +92,5 @@ class Oracle {
   /// True when every answer of the plan was asked for and nothing was refused.
   virtual bool complete() const = 0;
 };
-
-/// epsilon that the plan has for its search of that label.
-Result<PureEpsilon> planned_epsilon(const PrivacyPlan& plan, const std::string& label);
 
 }  // namespace eigenveil

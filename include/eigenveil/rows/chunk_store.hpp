@@ -30,12 +30,17 @@ class ChunkStore {
 
   Status append(const std::int32_t* rows, std::size_t count);
 
-  /// Makes room for that many rows in an empty store, to be filled by `put`.
+  /// Says that an empty store has that many rows, to be filled by `put`, `at` or `write`; zero until then. Memory is
+  /// taken chunk by chunk as they are.
   Status allot(std::size_t rows);
   /// Rows at their place in a store that was allotted.
   Status put(std::size_t first, const std::int32_t* rows, std::size_t count);
   /// Where the row lies in a store that is not spilled; those behind it up to the chunk's end follow.
-  std::int32_t* at(std::size_t row) { return memory_[row / chunk_rows_].data() + row % chunk_rows_ * columns_; }
+  std::int32_t* at(std::size_t row) { return held(row / chunk_rows_) + row % chunk_rows_ * columns_; }
+  /// Gives the memory of a chunk back, if it takes any: its rows are not read again.
+  void forget(std::size_t chunk) {
+    if (!spilled()) std::vector<std::int32_t>().swap(memory_[chunk]);
+  }
 
   /// The rows of a chunk, row-major: in place, or read into `buffer`. Several threads may read at once.
   Result<const std::int32_t*> read(std::size_t chunk, std::vector<std::int32_t>& buffer) const;
@@ -45,6 +50,7 @@ class ChunkStore {
  private:
   struct File;
   std::size_t chunk_bytes() const { return chunk_rows_ * columns_ * sizeof(std::int32_t); }
+  std::int32_t* held(std::size_t chunk);
   Status flush_open_chunk();
   Status open_file();
 

@@ -57,8 +57,8 @@ class PersonIds {
     std::size_t people = 0;
     bool one_row_each = true;
   };
-  /// The same without numbers of people, of which memory would hold one a row.
-  Result<Counts> count_rows() const;
+  /// The same without numbers of people, of which memory would hold one a row. Threads share the parts.
+  Result<Counts> count_rows(int threads = 1) const;
 
   /// For counts of rows as `count_rows` has them.
   ChunkStore counts() const;
@@ -66,12 +66,23 @@ class PersonIds {
  private:
   Status add_ids(People& people) const;
   Result<bool> count_part(std::size_t part, std::size_t parts, People& people) const;
-  Result<bool> count_part(std::size_t part, std::size_t parts, Counts& counts) const;
+  /// What the rows of a part add up to; nothing: the part has more people than there is room for.
+  struct PartCount {
+    std::size_t people = 0;
+    bool one_row_each = true;
+  };
+  struct Part {
+    std::size_t number;
+    std::size_t of;           ///< a power of two
+    std::size_t table_bytes;  ///< that its people may take
+  };
+  Result<std::optional<PartCount>> count_part(const Part& part, ChunkStore& rows_with) const;
   template <class Row>
-  Status for_each_row(std::size_t part, std::size_t parts, ChunkStore& numbers, const Row& row) const;
+  Status for_each_row(const Part& part, ChunkStore& numbers, const Row& row) const;
   std::size_t part_bytes_;
   std::string spill_folder_;
   ChunkStore ids_;
+  std::vector<std::int32_t> words_;  // ids on their way to the store
 };
 
 }  // namespace eigenveil

@@ -44,6 +44,7 @@ struct Found {
 struct Lying {
   Vector values;   ///< of the truth that was drawn from: all that are known, 0 where there is none
   Matrix squares;  ///< of each direction's coordinates among the true ones, then of all that is left, as expected
+  Matrix spread;   ///< the same; in place of the i-th of the i-th, the variance of its cosine
 };
 
 /// An estimator that can be run again on made-up populations: those with the released directions and other values.

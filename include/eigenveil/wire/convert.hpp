@@ -33,6 +33,8 @@ struct Recentring {
 /// Recentres or remaps the rows, whichever it says.
 Status recenter(BoundedRows& rows, const Recentring& to);
 Result<Recentring> from_wire(const wire::v2::Recenter& message);
+/// Refuses a way that is not known.
+Result<Center> center_from(const wire::v2::Rows& message);
 /// Not checked: `open_data` does that.
 std::optional<Response> response_from(const wire::v2::Rows& message);
 /// The options that read such rows from a file of one's own.

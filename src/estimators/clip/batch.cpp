@@ -46,12 +46,12 @@ Matrix through_length(const UnitRows& e, RowMajorMatrix v, const RowMajorMatrix&
 
 PairViews pair_views(const Batch& batch, std::size_t x_columns, const Matrix& texts) {
   if (texts.rows() == 0) {
-    const auto d1 = static_cast<Eigen::Index>(x_columns);
+    const Eigen::Index d1 = x_columns;
     return {batch.rows.leftCols(d1), batch.rows.rightCols(batch.rows.cols() - d1)};
   }
   PairViews pairs{batch.rows, RowMajorMatrix(batch.rows.rows(), texts.cols())};
   for (Eigen::Index i = 0; i < batch.rows.rows(); ++i) {
-    const Eigen::Index class_of = batch.classes[static_cast<std::size_t>(i)];
+    const Eigen::Index class_of = batch.classes[i];
     // A label that could not be read is no class: its text is zero, as its image is.
     if (class_of >= 0 && class_of < texts.rows())
       pairs.y.row(i) = texts.row(class_of);

@@ -87,7 +87,7 @@ Result<Moments> ask_pairs(Oracle& oracle, double rows, Eigen::Index d1) {
 
 // With sums s_k over the rows of class k: S_xy = sum s_k y_k^T / n, S_yy = sum (n_k / n) y_k y_k^T
 Result<Moments> ask_classes(Oracle& oracle, double rows, const Matrix& captions, bool whitened) {
-  const auto K = static_cast<std::size_t>(captions.rows());
+  const std::size_t K = captions.rows();
   Moments moments;
   Vector shares = Vector::Constant(captions.rows(), 1.0 / static_cast<double>(K));
   if (whitened) {
@@ -110,7 +110,7 @@ Result<LinearHeads> whitened_heads(const Moments& moments, std::size_t r, double
   const auto X = EIGENVEIL_TRY(whitener(moments.xx, moments.noise_xx, floor));
   const auto Y = EIGENVEIL_TRY(whitener(moments.yy, moments.noise_yy, floor));
   const Eigen::BDCSVD<Matrix> svd(X.transpose() * moments.xy * Y, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  const auto rank = static_cast<Eigen::Index>(r);
+  const Eigen::Index rank = r;
   const Vector weight = svd.singularValues().head(rank).array().sqrt();
   return LinearHeads{weight.asDiagonal() * svd.matrixU().leftCols(rank).transpose() * X.transpose(),
                      weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y.transpose()};
@@ -178,7 +178,7 @@ Result<ClipResult> fit_from_start(Oracle& oracle, const ClipOptions& options) {
 }  // namespace
 
 Result<Matrix> whitener(const Matrix& S, double noise, double floor) {
-  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, static_cast<std::size_t>(S.rows())));
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, S.rows()));
   // Noise of deviation s alone has eigenvalues up to 2 s sqrt(d).
   const double edge = 2 * noise * std::sqrt(static_cast<double>(S.rows()));
   const double least = std::max({floor * edge, 1e-9 * pairs.values.cwiseAbs().maxCoeff(), 1e-300});
@@ -219,7 +219,7 @@ void follow_budget(ClipOptions& options, Epsilon epsilon, Delta delta) {
 std::optional<std::string> hopeless(const RowsShape& shape, const Budget& budget, const ClipOptions& options) {
   if (trains(options)) return std::nullopt;  // their number of rows is private
   if (!has_classes(options)) return drowned_before(shape, budget, preparation(options));
-  const auto classes = static_cast<std::size_t>(options.captions.rows());
+  const std::size_t classes = options.captions.rows();
   const double sums = options.method == ClipMethod::kCross    ? 1
                       : options.method == ClipMethod::kPrompt ? 1 - options.gram_share
                                                               : kSumsShare;

@@ -9,7 +9,7 @@
 namespace eigenveil {
 
 Result<LinearHeads> solve_linear(const Matrix& S, std::size_t r, double alpha) {
-  const auto rank = static_cast<Eigen::Index>(r);
+  const Eigen::Index rank = r;
   if (rank < 1 || rank > std::min(S.rows(), S.cols()))
     return usage_error(fmt::format("`dim` must be from 1 to {} here, but is {}", std::min(S.rows(), S.cols()), r));
   const Eigen::BDCSVD<Matrix> svd(S, Eigen::ComputeThinU | Eigen::ComputeThinV);

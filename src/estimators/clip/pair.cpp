@@ -84,7 +84,7 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
       column_sums[j] += e(i, j);
     }
   Matrix of_x = Matrix::Zero(r, m), of_y = Matrix::Zero(r, m);
-  std::vector<double> a(static_cast<std::size_t>(r)), b(a);
+  std::vector<double> a(r), b(a);
   for (Eigen::Index j = 0; j < m; ++j)
     for (Eigen::Index i = 0; i < m; ++i) {
       const double* fi = &f.unit(0, i);
@@ -93,7 +93,7 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
       const double s = pair_dot(fi, gj, r);
       double aa = 0, bb = 0;
       for (Eigen::Index k = 0; k < r; ++k) {
-        const auto at = static_cast<std::size_t>(k);
+        const std::size_t at = k;
         a[at] = gj[k] - s * fi[k];
         b[at] = fi[k] - s * gj[k];
         aa += a[at] * a[at];
@@ -103,8 +103,8 @@ LinearHeads PairGradient::sum(const PairViews& pairs) const {
       const double shrink = norm > clip_ ? clip_ / norm : 1.0;
       const double R = (e(i, j) / row_sums[i] + e(i, j) / column_sums[j]) / 2 - (i == j ? 1.0 : 0.0);
       for (Eigen::Index k = 0; k < r; ++k) {
-        of_x(k, i) += R * shrink * a[static_cast<std::size_t>(k)];
-        of_y(k, j) += R * shrink * b[static_cast<std::size_t>(k)];
+        of_x(k, i) += R * shrink * a[k];
+        of_y(k, j) += R * shrink * b[k];
       }
     }
   return {of_x * f.inverse_length.asDiagonal() * pairs.x, of_y * g.inverse_length.asDiagonal() * pairs.y};

@@ -8,7 +8,7 @@
 namespace eigenveil {
 
 Result<TextSide> simplex_of(const Matrix& captions, std::size_t r) {
-  const auto rank = static_cast<Eigen::Index>(r);
+  const Eigen::Index rank = r;
   TextSide side;
   side.mean = captions.colwise().mean();
   const Eigen::JacobiSVD<Matrix> svd(captions.rowwise() - side.mean.transpose(),
@@ -27,7 +27,7 @@ Result<TextSide> simplex_of(const Matrix& captions, std::size_t r) {
 
 Result<Matrix> descend(Oracle& oracle, const std::string& label, double rows, const Matrix& allowed,
                        const ClipOptions& options) {
-  const auto d = static_cast<Eigen::Index>(oracle.shape().columns);
+  const Eigen::Index d = oracle.shape().columns;
   Matrix theta = Matrix::Zero(d, allowed.rows());
   Matrix velocity = theta, total = theta;
   const auto kept = std::max<std::size_t>(

@@ -39,7 +39,7 @@ const char* label_of(const ClipOptions& options) {
 
 Result<CornerTexts> corner_texts(const ClipOptions& options) {
   if (options.captions.rows() == 0) return CornerTexts{};
-  auto side = EIGENVEIL_TRY(simplex_of(options.captions, static_cast<std::size_t>(options.captions.rows()) - 1));
+  auto side = EIGENVEIL_TRY(simplex_of(options.captions, options.captions.rows() - 1));
   Matrix corners = (options.captions.rowwise() - side.mean.transpose()) * side.weights.transpose();
   corners.rowwise().normalize();
   return CornerTexts{std::move(corners), std::move(side.weights), std::move(side.mean)};
@@ -61,8 +61,7 @@ LinearHeads starting_heads(std::size_t r, std::size_t d1, std::size_t d2) {
   std::mt19937_64 random(20230613);
   std::normal_distribution<double> normal;
   const auto draw = [&](std::size_t d) {
-    const Matrix A =
-        Matrix::NullaryExpr(static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(r), [&] { return normal(random); });
+    const Matrix A = Matrix::NullaryExpr(d, r, [&] { return normal(random); });
     return Matrix(orthonormal(A).transpose());
   };
   Matrix first = draw(d1);
@@ -109,9 +108,8 @@ Result<ClipResult> fit_training(Oracle& oracle, const ClipOptions& options) {
     heads = from_flat(theta, heads);
   }
   Matrix text_weights = classed ? Matrix(heads.G2 * texts.weights) : heads.G2;
-  Vector text_mean = classed ? texts.mean : Vector(Vector::Zero(static_cast<Eigen::Index>(d2)));
-  return ClipResult{std::move(heads.G1), Vector::Zero(static_cast<Eigen::Index>(d1)), std::move(text_weights),
-                    std::move(text_mean), 0};
+  Vector text_mean = classed ? texts.mean : Vector(Vector::Zero(d2));
+  return ClipResult{std::move(heads.G1), Vector::Zero(d1), std::move(text_weights), std::move(text_mean), 0};
 }
 
 }  // namespace eigenveil

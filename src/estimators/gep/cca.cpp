@@ -86,6 +86,13 @@ class CcaOnce {
     block.diagonal().array() -= prepared_.mean_deviation * prepared_.mean_deviation;
     return population_root({block, sigma_, prepared_.rows, prepared_.mean_deviation});
   }
+  /// Whether the trace of a view's own covariances is more than its noise.
+  bool told(const Matrix& block) const {
+    constexpr double kDeviations = 4;
+    const auto d = static_cast<double>(block.rows());
+    const double tau2 = prepared_.mean_deviation * prepared_.mean_deviation;
+    return block.trace() - d * tau2 > kDeviations * std::sqrt(2 * d) * std::hypot(sigma_, tau2);
+  }
   /// One release of x = R_x z_x, y = R_y (U_y diag(rho) U_x^T z_x + (I - U_y (I - diag(1 - rho^2)^1/2) U_y^T) z_y).
   Result<Found> draw(const Vector& rho, const Matrix& truth, const Matrix& root, PublicStream& stream) const;
 
@@ -96,8 +103,10 @@ class CcaOnce {
   GepOptions options_;
 };
 
-Found found_in(const CcaResult& result) {
-  Found found{result.correlations, Matrix(result.x_weights.rows() + result.y_weights.rows(), result.x_weights.cols())};
+// Correlations as they came out, above 1 too: cut off at 1, all that noise gives would look alike.
+Found found_in(const GepResult& solved, const Views& d, const Preparation& prepared) {
+  const CcaResult result = result_of(solved, d, prepared);
+  Found found{solved.values.cwiseMax(0.0), Matrix(d.x + d.y, result.x_weights.cols())};
   found.directions << result.x_weights, result.y_weights;
   return found;
 }
@@ -123,7 +132,7 @@ Result<Found> CcaOnce::draw(const Vector& rho, const Matrix& truth, const Matrix
   const Vector r = prepared_.mean_deviation * stream.normals(S.rows(), 1);
   S += r * r.transpose();
   const auto solved = EIGENVEIL_TRY(CcaOnce(std::move(S), sigma_, prepared_, d_, options_).solve());
-  return found_in(result_of(solved, d_, prepared_));
+  return found_in(solved, d_, prepared_);
 }
 
 Result<Verdict> CcaOnce::judge() const {
@@ -133,7 +142,7 @@ Result<Verdict> CcaOnce::judge() const {
       options_.components + 2, std::min({static_cast<std::size_t>(d_.x), static_cast<std::size_t>(d_.y),
                                          options_.sparsity.value_or(d_.x + d_.y)}));
   const auto solved = EIGENVEIL_TRY(wider.solve());
-  Rerun rerun{.released = found_in(result_of(solved, d_, prepared_)),
+  Rerun rerun{.released = found_in(solved, d_, prepared_),
               .components = options_.components,
               .root = Matrix::Zero(d_.x + d_.y, d_.x + d_.y),
               .draw = {},
@@ -143,6 +152,9 @@ Result<Verdict> CcaOnce::judge() const {
   rerun.draw = [&](const Vector& rho, const Matrix& truth, PublicStream& stream) {
     return wider.draw(rho, truth, rerun.root, stream);
   };
+  // A view whose variation is not told from noise is correlated with nothing: noise is divided by noise.
+  const bool both = told(S_.topLeftCorner(d_.x, d_.x)) && told(S_.bottomRightCorner(d_.y, d_.y));
+  if (!both) rerun.released.values.setZero();
   // Both halves of a pair have the same length in the metric.
   const Matrix W = rerun.root * rerun.released.directions;
   const Vector x = W.topRows(d_.x).colwise().norm().cwiseMax(1e-300),
@@ -151,6 +163,10 @@ Result<Verdict> CcaOnce::judge() const {
   rerun.released.directions.bottomRows(d_.y) *= y.cwiseInverse().asDiagonal();
   auto verdict = EIGENVEIL_TRY(judge_rerun(rerun));
   const Eigen::Index k = verdict.deviation.cols();
+  if (!both) {  // any value at all may come of it
+    verdict.line = 1;
+    verdict.high.setOnes();
+  }
   verdict.deviation.topRows(d_.x) *= x.head(k).asDiagonal();
   verdict.deviation.bottomRows(d_.y) *= y.head(k).asDiagonal();
   return verdict;

@@ -47,7 +47,7 @@ struct CorrelationModel {
   /// first K they differ by as much as chance does not explain.
   Vector population(const Vector& values) const {
     const Index m = w.size();
-    const auto p = static_cast<Index>((values.array() > 0).count());
+    const Index p = (values.array() > 0).count();
     const double b = level(values, p);
     Vector l = Vector::Constant(m, b);
     l.head(p) = values.head(p);
@@ -88,7 +88,7 @@ struct CorrelationModel {
       factor[i] = S(i, i) > least ? std::sqrt(before[i] / S(i, i)) : 0.0;
     }
     S = factor.asDiagonal() * S * factor.asDiagonal();
-    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, static_cast<std::size_t>(K)));
+    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, K));
     return Found{pairs.values, pairs.vectors};
   }
 };
@@ -98,7 +98,7 @@ struct CorrelationModel {
 constexpr double kWider = 1.25;
 
 void widen(Verdict& verdict, double most) {
-  const auto found = std::min<Index>(static_cast<Index>(verdict.found), verdict.estimate.size());
+  const auto found = std::min<Index>(verdict.found, verdict.estimate.size());
   for (Index i = 0; i < found; ++i) {
     const double middle = verdict.estimate[i];
     verdict.low[i] = std::max(0.0, middle - kWider * (middle - verdict.low[i]));
@@ -110,7 +110,7 @@ void widen(Verdict& verdict, double most) {
 void add_shares(Verdict& verdict, const Lying& lying, double m) {
   verdict.has_total = true;
   const Index K = verdict.estimate.size();
-  const auto found = std::min<Index>(static_cast<Index>(verdict.found), K);
+  const auto found = std::min<Index>(verdict.found, K);
   const double rest =
       std::max(0.0, m - verdict.estimate.head(found).sum()) / std::max(1.0, m - static_cast<double>(found));
   verdict.share = verdict.share_low = verdict.share_high = Vector::Zero(K);
@@ -134,13 +134,13 @@ void add_shares(Verdict& verdict, const Lying& lying, double m) {
 
 Result<Verdict> judge(const ReleasedCorrelation& released, std::size_t components) {
   const std::vector<Index> kept = kept_of(released);
-  const auto m = static_cast<Index>(kept.size()), all = static_cast<Index>(components);
+  const Index m = kept.size(), all = components;
   const Index d = released.spread.size();
   Verdict verdict;
   const Index judged = std::min(all, m);
   if (m > 1) {
     const Matrix C = released.correlation(kept, kept);
-    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(C, static_cast<std::size_t>(m)));
+    const auto pairs = EIGENVEIL_TRY(top_eigenpairs(C, m));
     // Two more than are judged, if there are: the last one has a neighbour too.
     const Index K = std::min(m, judged + 2);
     const CorrelationModel model{pairs.values,
@@ -169,8 +169,7 @@ Result<Verdict> judge(const ReleasedCorrelation& released, std::size_t component
   }
   // Features that were left out have no loadings, and directions beyond those that are kept say nothing.
   Matrix deviation = Matrix::Zero(d, all);
-  for (std::size_t i = 0; i < kept.size() && m > 1; ++i)
-    deviation.row(kept[i]).head(judged) = verdict.deviation.row(static_cast<Index>(i));
+  for (std::size_t i = 0; i < kept.size() && m > 1; ++i) deviation.row(kept[i]).head(judged) = verdict.deviation.row(i);
   verdict.deviation = std::move(deviation);
   const Index known = verdict.estimate.size();
   for (Vector* one : {&verdict.estimate, &verdict.low, &verdict.high, &verdict.cos2}) {
@@ -200,7 +199,7 @@ ReleasedCorrelation correlation_of(const ReleasedCovariance& released) {
       result.spread[i] = std::sqrt(S(i, i));
       factor[i] = 1 / result.spread[i];
     } else {
-      result.left_out.push_back(static_cast<std::size_t>(i));
+      result.left_out.push_back(i);
     }
   }
   result.correlation = factor.asDiagonal() * S * factor.asDiagonal();
@@ -214,7 +213,8 @@ ReleasedCorrelation correlation_of(const ReleasedCovariance& released) {
 double noise_line(const ReleasedCorrelation& released, const Vector& top) {
   const std::vector<Index> kept = kept_of(released);
   if (kept.size() < 2) return 0;
-  const Vector inverse = released.spread(kept).cwiseAbs2().cwiseInverse();
+  const Vector spread = released.spread(kept);
+  const Vector inverse = spread.cwiseAbs2().cwiseInverse();
   const Matrix C = released.correlation(kept, kept);
   const MomentMatrix even{C, released.noise * std::sqrt(inverse.maxCoeff() * inverse.mean()), released.rows,
                           released.mean_deviation * std::sqrt(inverse.mean())};

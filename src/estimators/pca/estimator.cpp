@@ -32,6 +32,19 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
   }
 }
 
+void add_choice(Fit& fit, const AfterPilot& after, std::size_t components) {
+  const bool gram = after.chosen == PcaMethod::kGram;
+  fit.facts["pilot"] = {
+      {"chosen", name(after.chosen)},
+      {"sentence",
+       fmt::format(
+           "A first noisy covariance matrix, the pilot, {} (component {} with about {:.2g}% of the squared length "
+           "of a long row): the rest of the budget went to {}.",
+           gram ? "shows what is wanted well enough" : "hardly shows what is wanted", components, 100 * after.share,
+           gram ? "the same matrix again (gram)"
+                : "products with few directions, which have less noise there (adaptive-power)")}};
+}
+
 class PcaEstimator final : public Estimator {
  public:
   explicit PcaEstimator(PcaProgram program) : program_(std::move(program)) {}
@@ -78,6 +91,7 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
   if (fitted.noise_variance)
     fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
+  if (fitted.pca.after_pilot) add_choice(fit, *fitted.pca.after_pilot, program_.options.components);
   fit.judge = fitted.pca.judge;
   warn_if_drowned(fit, fitted.pca.eigenvalues, fitted.pca.noise_edge);
   return fit;
@@ -115,7 +129,7 @@ std::string guarantee_words(const PcaProgram& program) {
 void add_spread(Fit& fit, const PcaResult& pca) {
   if (pca.spread.size() == 0) return;
   fit.arrays.push_back({"spread", pca.spread, true});
-  add_left_out(fit, pca.left_out, static_cast<std::size_t>(pca.spread.size()));
+  add_left_out(fit, pca.left_out, pca.spread.size());
 }
 
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,

@@ -18,7 +18,7 @@ Result<EigenPairs> sparse_eigenpairs(const Matrix& S, Matrix Q, std::size_t spar
   constexpr int kRounds = 60;
   Q = truncate_rows(Q, sparsity);
   for (int round = 0; round < kRounds; ++round) Q = truncate_rows(orthonormal(S * Q), sparsity);
-  auto pairs = EIGENVEIL_TRY(top_eigenpairs(Q.transpose() * S * Q, static_cast<std::size_t>(Q.cols())));
+  auto pairs = EIGENVEIL_TRY(top_eigenpairs(Q.transpose() * S * Q, Q.cols()));
   return EigenPairs{pairs.values, Q * pairs.vectors};
 }
 
@@ -30,14 +30,17 @@ PrivacyPlan plan_gram(Adjacency adjacency, const PcaOptions& options) {
   return plan;
 }
 
-Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation) {
-  auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation));
-  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
-  const double noise = gram.deviation() / prepared.rows;
+ReleasedCovariance covariance_of(const Answer& gram, const Preparation& prepared) {
   // S~ = G / n - tau^2 I: the error r of the mean adds r r^T, tau^2 I on average.
   Matrix covariance = gram.value() / prepared.rows;
   covariance.diagonal().array() -= prepared.mean_deviation * prepared.mean_deviation;
-  return ReleasedCovariance{std::move(covariance), std::move(prepared), noise};
+  return {std::move(covariance), prepared, gram.deviation() / prepared.rows};
+}
+
+Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation) {
+  const auto prepared = EIGENVEIL_TRY(prepare(oracle, preparation));
+  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  return covariance_of(gram, prepared);
 }
 
 double ReleasedCovariance::edge() const {
@@ -55,7 +58,10 @@ Judge judge_of(ReleasedCovariance released, std::size_t components) {
 namespace {
 
 // What rows were before they were shortened, from the spectrum of what is left of them.
-using Whole = std::function<RowSpectrum(const RowSpectrum& seen)>;
+struct Whole {
+  std::function<RowSpectrum(const RowSpectrum& seen)> of = {};
+  double unseen = 1;  // by how much eigenvalues grow where noise left none above zero, so that nothing can be told
+};
 
 // By what factor each top eigenvalue grows, and the others.
 struct Growth {
@@ -69,10 +75,11 @@ Growth growth_of(const Matrix& S, const Vector& top, const Whole& whole) {
   const double others = static_cast<double>(S.cols() - top.size());
   // Of what noise alone gives, which may be below zero, next to nothing is left; `unshortened` keeps more than that.
   const double sum_of_top = top.cwiseMax(0.0).sum();
-  const double least = 1e-6 * std::max({S.trace(), sum_of_top, 1e-290});
+  if (!(sum_of_top > 0)) return {Vector::Constant(top.size(), whole.unseen), whole.unseen, whole.unseen};
+  const double least = 1e-6 * std::max(S.trace(), sum_of_top);
   const RowSpectrum seen{top.cwiseMax(least), others > 0 ? std::max((S.trace() - sum_of_top) / others, least) : least,
                          others};
-  const RowSpectrum found = whole(seen);
+  const RowSpectrum found = whole.of(seen);
   const auto sum = [](const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; };
   return {found.top.cwiseQuotient(seen.top), found.rest / seen.rest, sum(found) / sum(seen)};
 }
@@ -100,7 +107,7 @@ Judge grown(Judge judge, Growth by) {
   };
 }
 
-Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, const Whole& whole,
+Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& options, const Whole& whole,
                                 double deviation = 0) {
   std::optional<ReleasedCorrelation> correlation;
   if (options.scale == Scale::kCorrelation) correlation = correlation_of(released);
@@ -115,7 +122,7 @@ Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& o
   PcaResult result{pairs->vectors,         pairs->values, released.prepared.mean,
                    released.prepared.rows, edge,          released.prepared.mean_deviation};
   std::optional<Growth> by;
-  if (whole && !correlation) {
+  if (whole.of && !correlation) {
     by = growth_of(S, pairs->values, whole);
     by->deviation = deviation;
     result.eigenvalues = result.eigenvalues.cwiseProduct(by->top);
@@ -134,13 +141,16 @@ Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& o
 
 }  // namespace
 
+Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius) {
+  Whole whole;
+  if (released.prepared.bound_found) whole.of = [radius](const RowSpectrum& seen) { return unshortened(seen, radius); };
+  return components_by(std::move(released), options, whole);
+}
+
 Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   auto released = EIGENVEIL_TRY(release_covariance(oracle, options.preparation));
-  Whole whole;
-  if (released.prepared.bound_found)
-    whole = [R = oracle.shape().lattice.radius](const RowSpectrum& seen) { return unshortened(seen, R); };
-  return components_of(std::move(released), options, whole);
+  return components_of(std::move(released), options, oracle.shape().lattice.radius);
 }
 
 PrivacyPlan plan_sphere(Adjacency adjacency, PcaOptions options) {
@@ -170,14 +180,14 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   const double step = std::exp2(1.0 / kBoundsPerOctave);
   const double middle = R * R / step;
   const double deviation = 2 * std::log(step) / std::sqrt(12.0);
-  const auto whole = [middle](const RowSpectrum& seen) {
+  const auto grow = [middle](const RowSpectrum& seen) {
     RowSpectrum found = unshortened(seen, {});
     const double scale = middle / std::max(middle_squared_length(found), 1e-300);
     found.top *= scale;
     found.rest *= scale;
     return found;
   };
-  auto result = components_of(std::move(released), options, whole, deviation);
+  auto result = components_by(std::move(released), options, {grow, middle}, deviation);
   if (!result) return result;
   result->mean_deviation = tau;
   result->length = R;

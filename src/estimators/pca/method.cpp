@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "eigenveil/estimators/pca/gram.hpp"
+#include "eigenveil/estimators/pca/pilot.hpp"
 #include "remember.hpp"
 
 namespace eigenveil {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"gram",           "power",  "sparse-power",
-                                                    "adaptive-power", "spiked", "sphere"};
+constexpr std::array<std::string_view, 7> kNames = {"gram",   "power",  "sparse-power", "adaptive-power",
+                                                    "spiked", "sphere", "pilot"};
 
 bool iterates(const PcaProgram& program) {
   return program.method == PcaMethod::kPower || program.method == PcaMethod::kSparsePower ||
@@ -34,7 +35,7 @@ Result<PcaMethod> pca_method_from_name(std::string_view text) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (text == kNames.at(i)) return static_cast<PcaMethod>(i);
   return usage_error(fmt::format(
-      "`method` must be auto, gram, sphere, power, sparse-power, adaptive-power or spiked, but is '{}'", text));
+      "`method` must be auto, gram, pilot, sphere, power, sparse-power, adaptive-power or spiked, but is '{}'", text));
 }
 
 Status check(const PcaProgram& program, std::size_t columns, const Budget& budget) {
@@ -56,6 +57,8 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
         "`scale` correlation needs a released matrix, and `method` {} releases none; use gram", name(program.method)));
   if (options.scale == Scale::kCorrelation && options.preparation.mean == MeanBy::kNone)
     return usage_error("`scale` correlation is about the mean: let `center` be mean or private");
+  if (program.method == PcaMethod::kPilot && program.power.filter == RowFilter::kOff)
+    return usage_error("`method` pilot needs a `filter`: shrink or drop");
   if (program.power.rounds < 1) return usage_error("`rounds` must be at least 1");
   if (!(program.power.grid_ratio >= 1.01 && program.power.grid_ratio <= 16))
     return usage_error(fmt::format("`grid_ratio` must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
@@ -69,6 +72,7 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
 PrivacyPlan draft(const PcaProgram& program, Adjacency adjacency) {
   if (iterates(program)) return plan_power(adjacency, program.options, power_options(program));
   if (program.method == PcaMethod::kSpiked) return plan_spiked(adjacency, program.options.preparation, program.spiked);
+  if (program.method == PcaMethod::kPilot) return plan_pilot(adjacency, program.options, power_options(program));
   return program.method == PcaMethod::kSphere ? plan_sphere(adjacency, program.options)
                                               : plan_gram(adjacency, program.options);
 }
@@ -88,20 +92,29 @@ Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle) {
     auto spiked = EIGENVEIL_TRY(fit_spiked(oracle, program.options.preparation, program.spiked));
     return PcaFit{std::move(spiked.pca), spiked.noise_variance, spiked.assumed};
   }
-  auto pca = EIGENVEIL_TRY(iterates(program) ? fit_power(oracle, program.options, power_options(program))
-                           : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
-                                                                  : fit_gram(oracle, program.options));
+  auto pca =
+      EIGENVEIL_TRY(iterates(program)                      ? fit_power(oracle, program.options, power_options(program))
+                    : program.method == PcaMethod::kPilot  ? fit_pilot(oracle, program.options, power_options(program))
+                    : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
+                                                           : fit_gram(oracle, program.options));
   return PcaFit{std::move(pca), {}};
 }
 
 std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threads) {
   const bool spiked_power = program.method == PcaMethod::kSpiked && program.spiked.subspace == Subspace::kAdaptivePower;
+  if (program.method == PcaMethod::kPilot) {  // either of two, and the sum that is kept for the rest
+    PcaProgram gram = program, power = program;
+    gram.method = PcaMethod::kGram;
+    power.method = PcaMethod::kAdaptivePower;
+    return std::max(sums_bytes(gram, columns, threads), sums_bytes(power, columns, threads)) +
+           columns * (columns + 1) / 2 * sizeof(Int128);
+  }
   const bool narrow = iterates(program) || spiked_power;
   std::size_t k = program.method == PcaMethod::kSpiked ? program.spiked.rank.value_or(1) : program.options.components;
   if (program.method == PcaMethod::kAdaptivePower || spiked_power) k = block_widths(k, columns, 1)[0];
   if (program.method == PcaMethod::kPower) k = std::min(columns, k + 2);
   // one sum per thread, the exact total (twice as wide), the released matrix and its solver
-  const std::size_t plain = columns * (narrow ? k : columns) * sizeof(double) * (static_cast<std::size_t>(threads) + 6);
+  const std::size_t plain = columns * (narrow ? k : columns) * sizeof(double) * (threads + 6);
   if (!narrow || program.method == PcaMethod::kPower || program.power.filter == RowFilter::kOff) return plain;
   // Of the first round, or of a later one: fine around the last threshold, coarse elsewhere.
   const std::size_t coarse = threshold_grid(1, columns, k, program.power.grid_ratio).size();
@@ -111,11 +124,11 @@ std::size_t sums_bytes(const PcaProgram& program, std::size_t columns, int threa
 }
 
 std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t columns) {
-  constexpr std::size_t kMostColumns = 4096;  // a d x d matrix beyond this is the wrong tool
   std::vector<PcaProgram> programs;
-  if (columns <= kMostColumns || options.scale == Scale::kCorrelation) programs.push_back({PcaMethod::kGram, options});
+  if (columns <= kMostGramColumns || options.scale == Scale::kCorrelation)
+    programs.push_back({PcaMethod::kGram, options});
   if (options.scale == Scale::kCorrelation) return programs;  // the others release no matrix
-  if (columns <= kMostColumns && !options.sparsity) programs.push_back({PcaMethod::kSphere, options});
+  if (columns <= kMostGramColumns && !options.sparsity) programs.push_back({PcaMethod::kSphere, options});
   const PcaMethod power = options.sparsity ? PcaMethod::kSparsePower : PcaMethod::kAdaptivePower;
   for (const std::size_t rounds : {4U, 8U, 16U}) programs.push_back({power, options, {.rounds = rounds}});
   return programs;

@@ -45,7 +45,7 @@ Sensitivity SpikedProjector::assumed(const Lattice& /*lattice*/) const {
 }
 
 Result<PrivateSum> SpikedProjector::value(PrivateSum gram, const Lattice& lattice) const {
-  const auto d = static_cast<Eigen::Index>(gram.rows);
+  const Eigen::Index d = gram.rows;
   Matrix G(d, d);
   const Int128* entry = gram.values.data();
   for (Eigen::Index j = 0; j < d; ++j)

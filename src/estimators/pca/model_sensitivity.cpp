@@ -31,8 +31,8 @@ struct Scaled {
   Index outside;  // columns that no row has a part in
   Vector deviation;
 
-  explicit Scaled(const SpikedModel& model) : n(static_cast<Index>(model.rows)), r(model.spikes.size()) {
-    const auto all = static_cast<Index>(model.columns);
+  explicit Scaled(const SpikedModel& model) : n(model.rows), r(model.spikes.size()) {
+    const Index all = model.columns;
     p = std::min(all, r + n + 1);
     outside = all - p + 1;
     deviation = (model.spikes / model.noise_variance).array() + 1;
@@ -123,20 +123,19 @@ std::vector<Index> farthest(const RowMajorMatrix& X, const RowMajorMatrix& copie
   const Matrix a = X * U, A = copies * U;
   const double bulk = G.values.tail(G.values.size() - r).mean();
   const Eigen::ArrayXd weight = (G.values.head(r).array() - bulk).square().inverse();
-  std::vector<double> score(static_cast<std::size_t>(X.rows()));
+  std::vector<double> score(X.rows());
   for (Index i = 0; i < X.rows(); ++i) {
     const auto ai = a.row(i).transpose().array(), Ai = A.row(i).transpose().array();
     const double ww = X.row(i).squaredNorm() - ai.square().sum();
     const double WW = copies.row(i).squaredNorm() - Ai.square().sum();
     const double w_W = X.row(i).dot(copies.row(i)) - (ai * Ai).sum();
-    score[static_cast<std::size_t>(i)] = ((Ai.square() * WW + ai.square() * ww - 2 * ai * Ai * w_W) * weight).sum();
+    score[i] = ((Ai.square() * WW + ai.square() * ww - 2 * ai * Ai * w_W) * weight).sum();
   }
   std::vector<Index> order(score.size());
   std::iota(order.begin(), order.end(), 0);
   count = std::min(count, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-      [&](Index i, Index j) { return score[static_cast<std::size_t>(i)] > score[static_cast<std::size_t>(j)]; });
+  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                    [&](Index i, Index j) { return score[i] > score[j]; });
   order.resize(count);
   return order;
 }

@@ -10,8 +10,9 @@
 
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
-#include "eigenveil/verdict/simulated.hpp"
+#include "filtered_run.hpp"
 #include "remember.hpp"
+#include "sampled_moments.hpp"
 
 namespace eigenveil {
 namespace {
@@ -28,7 +29,7 @@ constexpr double kMostGrowth = 32;
 // A public start: the same for every data set of that shape.
 Matrix start(std::size_t d, std::size_t k) {
   std::mt19937_64 random(20140601);
-  return orthonormal(public_normals(random, static_cast<Eigen::Index>(d), static_cast<Eigen::Index>(k)));
+  return orthonormal(public_normals(random, d, k));
 }
 
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
@@ -103,7 +104,7 @@ Matrix next(const Matrix& product, std::size_t round, const PcaOptions& options,
   // Q <- qr(truncate(qr(G Q)))
   const Matrix Q = orthonormal(product);
   if (!options.sparsity) return Q;
-  return truncate_rows(Q, kept_rows(static_cast<std::size_t>(Q.rows()), *options.sparsity, round, power));
+  return truncate_rows(Q, kept_rows(Q.rows(), *options.sparsity, round, power));
 }
 
 // The singular values of the last G Q are its eigenvalue estimates, and order the columns of Q.
@@ -122,35 +123,17 @@ struct PowerRun {
   Matrix first = {};               // G Q_0
   Found found = {};
 
-  /// Q_0^T G Q_0 has the level of all directions, less what the components account for.
+  /// Q_0^T G Q_0 has the level of all directions, less what the components account for. Where they account for nearly
+  /// all of it, as even directions do that the iteration hardly turned, the last of them tells the level.
   double level() const {
-    const Matrix Q = start(static_cast<std::size_t>(first.rows()), static_cast<std::size_t>(first.cols()));
+    const Matrix Q = start(first.rows(), first.cols());
     const Matrix seen = (found.directions.transpose() * Q).cwiseAbs2();  // components x columns of Q
+    constexpr double kLast = 0.5;                                        // how many columns of the start it counts as
     const double left = static_cast<double>(Q.cols()) - seen.sum();
     const double trace = (Q.transpose() * first).trace();
-    return std::max(0.0, (trace - seen.rowwise().sum().dot(found.values)) / std::max(left, 0.05));
-  }
-
-  /// A neighbour of the last component that nobody saw, as far below it as it is below the one before.
-  static double unseen(const Vector& excess) {
-    const Eigen::Index last = excess.size() - 1;
-    if (!(excess[last] > 0)) return 0;
-    return excess[last] * (last == 0 ? 0.5 : std::min(0.9, excess[last] / excess[last - 1]));
-  }
-
-  /// Sampling among all other directions, the same in every round: a symmetric matrix with entries of that deviation.
-  /// Of many columns its eigenvalues alone (Wigner's semicircle), along axes.
-  static std::function<Matrix(const Matrix&)> others(Eigen::Index d, double deviation, PublicStream& stream) {
-    constexpr Eigen::Index kWhole = 256;
-    if (d <= kWhole) {
-      Matrix E = Matrix::Zero(d, d);
-      add_noise(E, deviation, stream);
-      return [E = std::move(E)](const Matrix& Q) -> Matrix { return E * Q; };
-    }
-    // A coordinate of a point drawn evenly from a disc has that law, and so has one of the sphere in four dimensions.
-    const Matrix sphere = stream.normals(4, d).colwise().normalized();
-    const Vector values = 2 * deviation * std::sqrt(static_cast<double>(d)) * sphere.row(0).transpose();
-    return [values](const Matrix& Q) -> Matrix { return values.asDiagonal() * Q; };
+    const double last = found.values[found.values.size() - 1];
+    return std::max(0.0,
+                    (trace - seen.rowwise().sum().dot(found.values) + kLast * last) / (std::max(left, 0.0) + kLast));
   }
 
   /// Values are those above the level.
@@ -161,24 +144,13 @@ struct PowerRun {
     T.col(K - 1) -= truth * (truth.transpose() * T.col(K - 1));
     T.col(K - 1).normalize();
     Vector x(K);
-    x << excess, unseen(excess);
-    const Vector l = x.array() + b;
-    // Sampling: between components M, between them and all others F
-    const double n = prepared.rows;
-    Matrix M = Matrix::Zero(K, K);
-    add_noise(M, 1 / std::sqrt(n), stream);
-    M = l.cwiseSqrt().asDiagonal() * M * l.cwiseSqrt().asDiagonal();
-    M.diagonal() += x;
-    const Matrix F = (l * (b / n)).cwiseSqrt().asDiagonal() * stream.normals(K, d);
-    const auto among_others = others(d, b / std::sqrt(n), stream);
+    x << excess, unseen_neighbour(excess);
     const double tau = prepared.mean_deviation;
-    const Vector r = tau * stream.normals(d, 1);
-    Matrix Q = start(static_cast<std::size_t>(d), static_cast<std::size_t>(truth.cols())), product;
+    const SampledMoments G(T, x.array() + b, b, prepared.rows, tau, stream);
+    Matrix Q = start(d, truth.cols()), product;
     PowerRun again{.options = options, .power = power, .prepared = prepared};
     for (std::size_t round = 0; round < noise.size(); ++round) {
-      const Matrix TQ = T.transpose() * Q;
-      product = (b - tau * tau) * Q + T * (M * TQ + F * Q) + F.transpose() * TQ + r * (r.transpose() * Q) +
-                among_others(Q) + noise[round] * stream.normals(d, Q.cols());
+      product = G.times(Q) - tau * tau * Q + noise[round] * stream.normals(d, Q.cols());
       if (round == 0) again.first = product;
       Q = next(product, round, options, power);
     }
@@ -203,47 +175,11 @@ struct PowerRun {
     };
     auto verdict = EIGENVEIL_TRY(judge_rerun(rerun));
     for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) values->array() += b;
-    for (Eigen::Index i = static_cast<Eigen::Index>(verdict.found); i < verdict.low.size(); ++i) verdict.low[i] = 0;
+    for (Eigen::Index i = verdict.found; i < verdict.low.size(); ++i) verdict.low[i] = 0;
     verdict.line += b;
     return verdict;
   }
 };
-
-Result<PcaResult> fit_remembering(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
-                                  const Preparation& prepared) {
-  const RowsShape shape = oracle.shape();
-  const double n = prepared.rows;
-  const bool drop = power.filter == RowFilter::kDrop;
-  const auto above = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * n);
-  const auto widths = block_widths(options.components, shape.columns, power.rounds);
-  RememberedProducts memory(start(shape.columns, widths[0]), widths, options.components);
-  std::vector<double> sigmas;
-  const double tau2 = prepared.mean_deviation * prepared.mean_deviation;
-  double theta = 0;  // in units of U diag(w)
-  for (std::size_t round = 0; round < power.rounds; ++round) {
-    const auto X = EIGENVEIL_TRY(Directions::quantise(memory.directions()));
-    const double scale = memory.scale();
-    const auto coarse = threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio);
-    const FilteredApply query{
-        X, round == 0 ? coarse : grid_around(theta / scale, shape.lattice.radius, coarse, power.grid_ratio),
-        drop ? FilterMode::kDrop : FilterMode::kShrink};
-    const auto answer =
-        EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query, above));
-    theta = query.grid[*answer.chosen] * scale;
-    sigmas.push_back(answer.product.deviation() / n * scale);
-    const Matrix A = X.scaled() * (scale * std::ldexp(1.0, -Directions::kBits));
-    // Y = (G / n - tau^2 I) A: the error r of the mean adds r r^T to G / n, tau^2 I on average.
-    const Matrix Y = answer.product.value() * (scale / n) - tau2 * A;
-    memory.learn(A, Y, sigmas.back());
-  }
-  Matrix components = memory.vectors();
-  fix_signs(components);
-  const double error = std::pow(prepared.mean_deviation * (std::sqrt(static_cast<double>(shape.columns)) + 1.2), 2);
-  double edge = memory.level() + error;
-  if (power.simulate_edge)
-    edge = std::max(edge, ritz_noise_edge(shape.columns, options.components, n, memory.level(), !drop, sigmas));
-  return PcaResult{components, memory.values().cwiseMax(0.0), prepared.mean, n, edge, prepared.mean_deviation};
-}
 
 }  // namespace
 
@@ -259,15 +195,78 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
   return grid;
 }
 
-PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
-  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, 1.0));
+Result<PcaResult> fit_rounds(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
+                             const Preparation& prepared, const PowerStart& start) {
+  const RowsShape shape = oracle.shape();
+  const double n = prepared.rows;
+  const bool drop = power.filter == RowFilter::kDrop;
+  const auto above = static_cast<std::int64_t>((drop ? power.share_above / 20 : power.share_above) * n);
+  const auto widths = power_widths(options, shape.columns, power);
+  RememberedProducts memory(start.directions, widths, options.components, start.level);
+  FilteredRun run{.columns = shape.columns,
+                  .components = options.components,
+                  .rows = n,
+                  .tau = prepared.mean_deviation,
+                  .radius = prepared.bound_found ? std::optional(shape.lattice.radius) : std::nullopt,
+                  .above = static_cast<double>(above) / n,
+                  .drop = drop,
+                  .widths = widths,
+                  .level_unfiltered = start.level.has_value()};
+  const double tau2 = prepared.mean_deviation * prepared.mean_deviation;
+  double theta = 0;  // in units of U diag(w)
+  for (std::size_t round = 0; round < power.rounds; ++round) {
+    const auto X = EIGENVEIL_TRY(Directions::quantise(memory.directions()));
+    const double scale = memory.scale();
+    const auto coarse = threshold_grid(shape.lattice.radius, shape.columns, X.columns(), power.grid_ratio);
+    const FilteredApply query{
+        X, round == 0 ? coarse : grid_around(theta / scale, shape.lattice.radius, coarse, power.grid_ratio),
+        drop ? FilterMode::kDrop : FilterMode::kShrink};
+    const auto answer =
+        EIGENVEIL_TRY(oracle.ask_filtered(power_search_label(round), power_product_label(round), query, above));
+    theta = query.grid[*answer.chosen] * scale;
+    run.sigmas.push_back(answer.product.deviation() / n * scale);
+    const Matrix A = X.scaled() * (scale * std::ldexp(1.0, -Directions::kBits));
+    // Y = (G / n - tau^2 I) A: the error r of the mean adds r r^T to G / n, tau^2 I on average.
+    const Matrix Y = answer.product.value() * (scale / n) - tau2 * A;
+    memory.learn(A, Y, run.sigmas.back());
+  }
+  run.values = memory.values();
+  run.vectors = memory.vectors();
+  fix_signs(run.vectors);
+  run.level = start.level ? *start.level : level_beside(memory, start.directions);
+  // Where nobody asks for a verdict, which simulates it: the noise of the last block, on the level of all directions.
+  const double d = static_cast<double>(shape.columns);
+  const double noise = run.sigmas.back() * (std::sqrt(d) + std::sqrt(static_cast<double>(options.components)));
+  const double error = std::pow(prepared.mean_deviation * (std::sqrt(d) + 1.2), 2);
+  PcaResult result{run.vectors,
+                   run.values.cwiseMax(0.0),
+                   prepared.mean,
+                   n,
+                   memory.level() + std::max(noise, error),
+                   prepared.mean_deviation};
+  result.judge = [run = std::move(run)] { return run.judge(); };
+  return result;
+}
+
+std::vector<std::size_t> power_widths(const PcaOptions& options, std::size_t columns, const PowerOptions& power) {
+  return block_widths(options.components, columns, power.rounds);
+}
+
+std::vector<PrivacyEvent> plan_rounds(const PcaOptions& options, const PowerOptions& power) {
+  std::vector<PrivacyEvent> events;
   const bool grows = remembers(options, power);
   const double search = power.filter == RowFilter::kOff ? 0 : grows ? kRememberedSearchShare : kSearchShare;
   for (std::size_t round = 0; round < power.rounds; ++round) {
     const double share = grows ? round_share(round, power.rounds) : 1 / static_cast<double>(power.rounds);
-    if (search > 0) plan.events.push_back({power_search_label(round), PureEvent{std::sqrt(search * share)}});
-    plan.events.push_back({power_product_label(round), GaussianEvent{std::sqrt((1 - search) * share)}});
+    if (search > 0) events.push_back({power_search_label(round), PureEvent{std::sqrt(search * share)}});
+    events.push_back({power_product_label(round), GaussianEvent{std::sqrt((1 - search) * share)}});
   }
+  return events;
+}
+
+PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power) {
+  PrivacyPlan plan(adjacency, plan_preparation(adjacency, options.preparation, 1.0));
+  for (PrivacyEvent& event : plan_rounds(options, power)) plan.events.push_back(std::move(event));
   return plan;
 }
 
@@ -275,7 +274,10 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
-  if (remembers(options, power)) return fit_remembering(oracle, options, power, prepared);
+  if (remembers(options, power)) {
+    const auto widths = power_widths(options, shape.columns, power);
+    return fit_rounds(oracle, options, power, prepared, {start(shape.columns, widths[0])});
+  }
 
   const std::size_t width = iterated(shape.columns, options, power);
   Matrix Q = start(shape.columns, width);
@@ -301,11 +303,10 @@ Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const Pow
   const double noise = run.noise.back() * (std::sqrt(d) + std::sqrt(static_cast<double>(width)));
   const double error = std::pow(prepared.mean_deviation * (std::sqrt(d) + 1.2), 2);
   const double edge = run.level() + std::max(noise, error);
-  const auto k = static_cast<Eigen::Index>(options.components);
+  const Eigen::Index k = options.components;
   PcaResult result{run.found.directions.leftCols(k), run.found.values.head(k), prepared.mean, prepared.rows, edge,
                    prepared.mean_deviation};
-  // A filter takes more from some directions than from others, which a rerun on one model of them all does not show: it
-  // found components in even directions.
+  // A filter takes more from some directions than from others, which this rerun does not show.
   if (power.filter == RowFilter::kOff) result.judge = [run = std::move(run)] { return run.judge(); };
   return result;
 }

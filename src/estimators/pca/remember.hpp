@@ -5,6 +5,7 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -35,9 +36,12 @@ inline Matrix public_normals(std::mt19937_64& random, Eigen::Index rows, Eigen::
 /// alone.
 class RememberedProducts {
  public:
-  RememberedProducts(Matrix start, std::vector<std::size_t> widths, std::size_t components)
-      : widths_(std::move(widths)), U_(std::move(start)), W_(Vector::Ones(U_.cols())) {
+  /// The level of all directions, if it is known already; otherwise the start must know nothing of G, and tells it.
+  RememberedProducts(Matrix start, std::vector<std::size_t> widths, std::size_t components,
+                     std::optional<double> level = {})
+      : widths_(std::move(widths)), U_(std::move(start)), W_(Vector::Ones(U_.cols())), known_level_(level) {
     widths_.push_back(components);
+    level_ = level.value_or(0);
   }
 
   /// What the next product is asked for, up to `scale`: U diag(w) of spectral norm 1.
@@ -52,17 +56,19 @@ class RememberedProducts {
     Matrix S = U_.transpose() * product;
     S = (S + S.transpose()).eval() / 2;
     const bool first = A_.cols() == 0;
-    const double least = first ? S.diagonal().mean() : Eigen::SelfAdjointEigenSolver<Matrix>(S).eigenvalues()[0];
-    if (first) level_ = least;
+    const bool blind = first && !known_level_;
+    const double least = blind ? S.diagonal().mean() : Eigen::SelfAdjointEigenSolver<Matrix>(S).eigenvalues()[0];
+    if (blind) level_ = least;
     smallest_ = first ? least : std::min(smallest_, least);
     // A shift makes the eigenvalues below the wanted ones small: .9 leaves room for the noise of the smallest.
     const double shift = 0.9 * std::max(smallest_, 0.0);
+    extend_gram(A);
     append(A_, A);
     append(Y_, Y);
     D_.conservativeResize(D_.size() + p);
     D_.tail(p).setConstant(sigma * sigma);
 
-    const auto width = std::min<Eigen::Index>(static_cast<Eigen::Index>(widths_[++round_]), p);
+    const auto width = std::min<Eigen::Index>(widths_[++round_], p);
     double top = 0;
     const Matrix begin = left_vectors(product - shift * U_, width, top);
     ritz(begin, shift, std::pow(0.3 * top, 2) / static_cast<double>(d));
@@ -71,7 +77,7 @@ class RememberedProducts {
   /// Orthonormal, by descending Ritz value.
   const Matrix& vectors() const { return U_; }
   const Vector& values() const { return values_; }
-  /// The mean eigenvalue, as the public start saw it.
+  /// The mean eigenvalue, as it was known or the public start saw it.
   double level() const { return level_; }
   std::size_t round() const { return round_; }
   const std::vector<std::size_t>& widths() const { return widths_; }
@@ -84,6 +90,17 @@ class RememberedProducts {
     to = std::move(joined);
   }
 
+  // A^T A with the columns that come next
+  void extend_gram(const Matrix& columns) {
+    const Eigen::Index old = gram_.rows(), more = columns.cols();
+    gram_.conservativeResize(old + more, old + more);
+    if (old > 0) {
+      gram_.topRightCorner(old, more) = A_.transpose() * columns;
+      gram_.bottomLeftCorner(more, old) = gram_.topRightCorner(old, more).transpose();
+    }
+    gram_.bottomRightCorner(more, more) = columns.transpose() * columns;
+  }
+
   // The first left singular vectors of B, and its largest singular value, from B^T B
   static Matrix left_vectors(const Matrix& B, Eigen::Index width, double& top) {
     const Eigen::SelfAdjointEigenSolver<Matrix> right(B.transpose() * B);
@@ -94,11 +111,10 @@ class RememberedProducts {
   // G - s I is estimated by Z H A^T, Z = Y - s A, H = (A^T A + diag(sigma^2) / tau^2)^-1: the ridge regression for
   // entries of G - s I of prior deviation tau.
   void ritz(const Matrix& begin, double shift, double tau2) {
-    const Matrix gram = A_.transpose() * A_;
     // Rounds filter rows differently, so their products do not agree exactly even without noise.
-    const double least = 1e-4 * gram.diagonal().maxCoeff();
-    const Vector ridge = (D_ / std::max(tau2, 1e-300)).array().max(least).min(1e12 * gram.diagonal().maxCoeff());
-    const Eigen::LDLT<Matrix> H(gram + Matrix(ridge.asDiagonal()));
+    const double least = 1e-4 * gram_.diagonal().maxCoeff();
+    const Vector ridge = (D_ / std::max(tau2, 1e-300)).array().max(least).min(1e12 * gram_.diagonal().maxCoeff());
+    const Eigen::LDLT<Matrix> H(gram_ + Matrix(ridge.asDiagonal()));
     const auto times = [&](const Matrix& V) -> Matrix {
       const Matrix x = H.solve(A_.transpose() * V);
       return Y_ * x - shift * (A_ * x);
@@ -127,52 +143,11 @@ class RememberedProducts {
   Vector W_;
   Vector values_;
   Matrix A_, Y_;
+  Matrix gram_;  // A^T A
   Vector D_;
+  std::optional<double> known_level_;
   double smallest_ = 0;
   double level_ = 0;
 };
-
-/// E min(1, m / c) c^2 / p for the norm c of p Gaussian numbers, m its median: what a filter that shrinks the upper
-/// half leaves of the variance.
-inline double kept_by_filter(std::size_t p) {
-  std::mt19937_64 random(p);
-  Vector squares = public_normals(random, 2001, static_cast<Eigen::Index>(p)).rowwise().squaredNorm();
-  std::sort(squares.begin(), squares.end());
-  const double median = std::sqrt(squares[1000]);
-  return squares.cwiseSqrt().unaryExpr([&](double c) { return std::min(1.0, median / c) * c * c; }).mean() /
-         static_cast<double>(p);
-}
-
-/// The largest Ritz value that rows without a direction would give: the same rounds on products of `level` I, with the
-/// fluctuations of n rows and the noise that each round had. Simulated in at most 200 dimensions, with deviations
-/// scaled so that the norms of noise columns are those of d, and at most 4 components.
-inline double ritz_noise_edge(std::size_t d, std::size_t k, double rows, double level, bool filtered,
-                              const std::vector<double>& sigmas) {
-  constexpr int kDraws = 20;
-  const std::size_t few = std::min<std::size_t>(d, 200);
-  const std::size_t components = std::min({k, few, std::size_t{4}});
-  const auto m = static_cast<Eigen::Index>(few);
-  const double stretch = std::sqrt(static_cast<double>(d) / static_cast<double>(few));
-  const auto widths = block_widths(components, few, sigmas.size());
-  std::vector<double> kept;
-  for (const std::size_t p : widths) kept.push_back(filtered ? kept_by_filter(p) : 1.0);
-  Vector top(kDraws);
-  std::mt19937_64 random(19580101);
-  for (int draw = 0; draw < kDraws; ++draw) {
-    Matrix N = public_normals(random, m, m);
-    N = (N + N.transpose()).eval() * (stretch / std::sqrt(2 * rows));
-    RememberedProducts memory(orthonormal(public_normals(random, m, static_cast<Eigen::Index>(widths[0]))), widths,
-                              components);
-    for (std::size_t t = 0; t < sigmas.size(); ++t) {
-      const Matrix A = memory.directions() * memory.scale();
-      const double b = std::max(level, 0.0) * kept[t] / kept[0];
-      const double sigma = sigmas[t] * stretch;
-      memory.learn(A, b * (A + N * A) + sigma * public_normals(random, m, A.cols()), sigma);
-    }
-    top[draw] = memory.values()[0];
-  }
-  const double mean = top.mean();
-  return mean + 2.2 * std::sqrt((top.array() - mean).square().mean());
-}
 
 }  // namespace eigenveil

@@ -60,13 +60,6 @@ std::vector<double> cuts(double reach, std::size_t cells) {
   return inner;
 }
 
-Result<Mu> planned(const PrivacyPlan& plan) {
-  for (const PrivacyEvent& event : plan.events)
-    if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism); gaussian && event.label == kLabel)
-      return gaussian->mu;
-  return internal_error("the plan has no scores to count");
-}
-
 class WithScorePlot final : public Estimator {
  public:
   WithScorePlot(std::unique_ptr<Estimator> pca, ScorePlot plot) : pca_(std::move(pca)), plot_(std::move(plot)) {}
@@ -105,7 +98,7 @@ class WithScorePlot final : public Estimator {
   std::size_t bytes(std::size_t columns, int threads) const override {
     const std::size_t cells =
         static_cast<std::size_t>(kMostCells * kMostCells) * std::max<std::size_t>(1, plot_.classes.size());
-    return pca_->bytes(columns, threads) + cells * sizeof(double) * (static_cast<std::size_t>(threads) + 6);
+    return pca_->bytes(columns, threads) + cells * sizeof(double) * (threads + 6);
   }
   Result<Fit> fit(Oracle& oracle, const Budget& budget) const override {
     Fit fit = EIGENVEIL_TRY(pca_->fit(oracle, budget));
@@ -125,16 +118,15 @@ Status WithScorePlot::count(Oracle& oracle, Fit& fit) const {
   const RowsShape shape = oracle.shape();
   const std::size_t classes = std::max<std::size_t>(1, plot_.classes.size());
   const Axes axes = axes_of(fit, shape.lattice.radius);
-  const auto mu = EIGENVEIL_TRY(planned(oracle.plan()));
+  const auto mu = EIGENVEIL_TRY(oracle.planned_mu(kLabel));
   const std::size_t m = cells_for(fit.rows.value_or(1), mu, classes);
   // ||X||^2 is at most 2 for two unit columns: half of that is surely short enough after rounding.
   constexpr double kHalf = 0.5;
   const auto X = EIGENVEIL_TRY(Directions::quantise(kHalf * axes.X));
   const auto answer = EIGENVEIL_TRY(
       oracle.ask(kLabel, ScoreCounts{X, cuts(kHalf * axes.reach[0], m), cuts(kHalf * axes.reach[1], m), classes}));
-  const auto side = static_cast<Index>(m);
-  const Matrix counts =
-      Eigen::Map<const RowMajorMatrix>(answer.value().data(), static_cast<Index>(classes) * side, side);
+  const Index side = m;
+  const Matrix counts = Eigen::Map<const RowMajorMatrix>(answer.value().data(), classes * side, side);
   Matrix edges(2, side + 1);
   for (Index i = 0; i < 2; ++i)
     edges.row(i) = Vector::LinSpaced(side + 1, -1, 1).transpose() * (axes.reach[i] * axes.length[i]);

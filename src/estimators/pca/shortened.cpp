@@ -10,13 +10,15 @@ namespace {
 
 constexpr Eigen::Index kDraws = 16000;
 
+constexpr double kSettled = 1e-9;  // relative change of a pass
+
 // z_i^2 of the coordinates that have eigenvalues of their own, and the sum of all others'. Public, and always the same.
 struct Squares {
   Matrix top;
   Vector others;
 };
 
-Squares draw(Eigen::Index k, double others) {
+Squares make_up(Eigen::Index k, double others) {
   std::mt19937_64 random(19370601);
   std::normal_distribution<double> normal;
   Squares squares{Matrix(kDraws, k), Vector::Zero(kDraws)};
@@ -25,6 +27,18 @@ Squares draw(Eigen::Index k, double others) {
   std::chi_squared_distribution<double> chi(others);
   for (double& sum : squares.others) sum = chi(random);
   return squares;
+}
+
+// Forecasts ask for the same ones again and again.
+const Squares& draw(Eigen::Index k, double others) {
+  struct Last {
+    Eigen::Index k = -1;
+    double others = 0;
+    Squares squares;
+  };
+  thread_local Last last;
+  if (last.k != k || last.others != others) last = {k, others, make_up(k, others)};
+  return last.squares;
 }
 
 Vector squared_lengths(const Squares& z, const RowSpectrum& spectrum) {
@@ -38,16 +52,18 @@ double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum
 // E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
 RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
   constexpr int kPasses = 60;
-  const Squares z = draw(seen.top.size(), seen.others);
+  const Squares& z = draw(seen.top.size(), seen.others);
+  const Vector of_all = z.top.colwise().sum();
   const double least = 1e-9 * std::max(total(seen), 1e-300);
   RowSpectrum found{seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
   const RowSpectrum wanted = found;
   for (int pass = 0; pass < kPasses; ++pass) {
+    const Vector before = found.top;
     const Vector squared = squared_lengths(z, found);
     const Vector weights = squared.unaryExpr(
         [&](double s) { return radius ? std::min(1.0, *radius * *radius / s) : 1 / std::max(s, 1e-300); });
     // E w^2 z_i^2 / E z_i^2: of the same draws, whose own error then cancels
-    const Vector kept = (z.top.transpose() * weights).cwiseQuotient(z.top.colwise().sum().transpose());
+    const Vector kept = (z.top.transpose() * weights).cwiseQuotient(of_all);
     // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
     found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
     if (seen.others > 0) found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
@@ -59,6 +75,7 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
       found.top /= sum;
       found.rest /= sum;
     }
+    if ((found.top - before).cwiseAbs().maxCoeff() <= kSettled * total(found)) break;
   }
   return found;
 }

@@ -58,18 +58,15 @@ PrivacyPlan plan_model(Adjacency adjacency, const PreparationOptions& preparatio
 
 // U, as the chosen method finds it.
 Result<PcaResult> find_subspace(Oracle& oracle, const PreparationOptions& preparation, const SpikedOptions& options) {
-  if (options.subspace == Subspace::kAdaptivePower) {
-    auto found = EIGENVEIL_TRY(fit_power(oracle, {*options.rank, preparation, {}}, options.power));
-    found.judge = {};  // it knows the filtered products, not the eigenvalues that are released here
-    return found;
-  }
+  if (options.subspace == Subspace::kAdaptivePower)
+    return fit_power(oracle, {*options.rank, preparation, {}}, options.power);
   if (options.rank) return fit_gram(oracle, {*options.rank, preparation, {}});
   auto released = EIGENVEIL_TRY(release_covariance(oracle, preparation));
   const std::size_t d = oracle.shape().columns;
   const auto all = EIGENVEIL_TRY(top_eigenpairs(released.covariance, d));
   const std::size_t r =
       std::clamp<std::size_t>(rank_above_noise(all.values, released.edge(), released.prepared.rows), 1, d - 1);
-  const auto top = static_cast<Eigen::Index>(r);
+  const Eigen::Index top = r;
   PcaResult result{all.vectors.leftCols(top),
                    all.values.head(top),
                    released.prepared.mean,
@@ -86,7 +83,7 @@ Result<Matrix> projected_block(Oracle& oracle, const Directions& U, double rows)
   std::vector<double> grid;
   for (int i = 60; i >= 0; --i) grid.push_back(B * std::exp2(-i / 4.0));
   // The search itself errs by some 2 / epsilon rows; beyond that a thousandth of the rows may be shortened.
-  const auto epsilon = EIGENVEIL_TRY(planned_epsilon(oracle.plan(), kRadiusLabel));
+  const auto epsilon = EIGENVEIL_TRY(oracle.planned_epsilon(kRadiusLabel));
   const auto above = static_cast<std::int64_t>(8 / epsilon + 0.001 * rows);
   const auto found = EIGENVEIL_TRY(oracle.first_at_most(kRadiusLabel, NormExceedance{grid, U}, above));
   const auto gram = EIGENVEIL_TRY(oracle.ask(kBlockLabel, ProjectedGram{U, grid[*found]}));
@@ -96,7 +93,7 @@ Result<Matrix> projected_block(Oracle& oracle, const Directions& U, double rows)
 // U <- U W and the eigenvalues of the block W diag(l) W^T; sigma^2 from the trace, or as given
 Result<SpikedResult> assemble(PcaResult pca, const Matrix& block, std::optional<double> sigma2,
                               std::optional<double> trace) {
-  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(block, static_cast<std::size_t>(block.cols())));
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(block, block.cols()));
   const auto p = static_cast<double>(pca.components.rows());
   const auto r = static_cast<double>(pca.components.cols());
   const double variance = sigma2 ? *sigma2 : std::max(0.0, (*trace - pairs.values.sum()) / (p - r));
@@ -136,7 +133,7 @@ Result<SpikedModel> pilot_model(Oracle& oracle, std::size_t r, double rows) {
 }
 
 Result<SpikedModel> assumed_model(Oracle& oracle, double rows, const SpikedOptions& options) {
-  const auto r = static_cast<Eigen::Index>(*options.rank);
+  const Eigen::Index r = *options.rank;
   SpikedModel model{static_cast<std::size_t>(rows), oracle.shape().columns,
                     Vector::Constant(r, options.spike.value_or(0)), options.noise_variance.value_or(0)};
   if (!needs_pilot(options)) return model;
@@ -183,11 +180,11 @@ std::size_t rank_above_noise(const Vector& eigenvalues, double noise_edge, doubl
   // Bulk of a sample covariance sigma^2 I (Marchenko, Pastur) plus that of the noise matrix (Wigner), and 5% more.
   std::size_t rank = 0;
   for (int pass = 0; pass < 50; ++pass) {
-    const auto top = static_cast<Eigen::Index>(rank);
+    const Eigen::Index top = rank;
     const double left = d - static_cast<double>(rank);
     const double sigma2 = std::max(0.0, eigenvalues.tail(eigenvalues.size() - top).sum() / std::max(1.0, left));
     const double edge = sigma2 * std::pow(1 + std::sqrt(d / rows), 2) + noise_edge;
-    const auto above = static_cast<std::size_t>((eigenvalues.array() > 1.05 * edge).count());
+    const std::size_t above = (eigenvalues.array() > 1.05 * edge).count();
     if (above <= rank) break;  // sigma^2 falls as spikes are taken out, so the rank only grows
     rank = above;
   }

@@ -32,8 +32,8 @@ class Encoder final : public Opened {
         throw std::runtime_error(fmt::format("{} gives a tensor of shape {} for one row; expected 1 x features",
                                              method_, fmt::join(out.sizes(), " x ")));
       if (!out.isfinite().all().item<bool>()) throw NotFinite();
-      const std::size_t bytes = static_cast<std::size_t>(out.numel()) * sizeof(double);
-      const std::size_t at = static_cast<std::size_t>(i) * bytes;
+      const std::size_t bytes = out.numel() * sizeof(double);
+      const std::size_t at = i * bytes;
       if (features > 0 && static_cast<std::size_t>(out.numel()) != features)
         throw std::runtime_error(fmt::format("{} gives rows of one size different numbers of features", method_));
       if (at + bytes > answer.capacity) throw TooLarge();

@@ -127,7 +127,7 @@ class Trainee final : public Opened {
       const at::Tensor& gradient = parameter.value.grad();
       const at::Tensor flat =
           (gradient.defined() ? gradient : at::zeros_like(parameter.value)).to(at::kDouble).contiguous();
-      const std::size_t bytes = static_cast<std::size_t>(flat.numel()) * sizeof(double);
+      const std::size_t bytes = flat.numel() * sizeof(double);
       std::memcpy(to, flat.data_ptr<double>(), bytes);
       to += bytes;
     }
@@ -135,7 +135,7 @@ class Trainee final : public Opened {
 
   std::size_t gradient_bytes() const {
     std::size_t count = 0;
-    for (const Named& parameter : parameters_) count += static_cast<std::size_t>(parameter.value.numel());
+    for (const Named& parameter : parameters_) count += parameter.value.numel();
     return count * sizeof(double);
   }
 
@@ -161,7 +161,7 @@ class Trainee final : public Opened {
     omp_set_num_threads(1);
     const std::size_t bytes = gradient_bytes();
     for (std::int64_t i = part.fork; i < rows.front().value.size(0); i += part.forks) {
-      const std::size_t at = static_cast<std::size_t>(i) * bytes;
+      const std::size_t at = i * bytes;
       if (at + bytes > answer.capacity) throw TooLarge();
       const at::AutoGradMode with_gradients(true);
       begin(given, seeds[i]);
@@ -413,7 +413,7 @@ std::unique_ptr<Opened> open_trainee(channel::Pieces pieces, Answer& answer) {
   answer.add(facts.data(), facts.size());
   for (const Named& parameter : parameters) {
     const at::Tensor flat = parameter.value.detach().to(at::kDouble).contiguous();
-    answer.add(flat.data_ptr<double>(), static_cast<std::size_t>(flat.numel()) * sizeof(double));
+    answer.add(flat.data_ptr<double>(), flat.numel() * sizeof(double));
   }
   return trainee;
 }

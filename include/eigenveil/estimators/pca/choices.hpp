@@ -10,6 +10,7 @@ enum class PcaMethod {
   kAdaptivePower,  ///< the same with a filter that adapts to the rows: for many columns
   kSpiked,         ///< a few components and one noise variance
   kSphere,         ///< gram of rows that are made of one length: for long tails and loose bounds
+  kPilot,          ///< a first noisy covariance matrix tells which of gram and adaptive-power the rest is spent on
 };
 
 enum class RowFilter {

@@ -21,6 +21,9 @@ struct ReleasedCovariance {
   double edge() const;  ///< the largest eigenvalue that noise alone typically gives
 };
 
+/// From a noisy Gram matrix of rows that are prepared.
+ReleasedCovariance covariance_of(const Answer& gram, const Preparation& prepared);
+
 /// Asks for everything that `plan_gram` holds.
 Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationOptions& preparation);
 
@@ -28,6 +31,9 @@ Result<ReleasedCovariance> release_covariance(Oracle& oracle, const PreparationO
 MomentMatrix moments_of(const ReleasedCovariance& released);
 /// Judges its top eigenvectors.
 Judge judge_of(ReleasedCovariance released, std::size_t components);
+
+/// Components of what was released of rows that reach as far as `radius`.
+Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius);
 
 /// The oracle's plan is what `calibrate` made of `plan_gram`. Of rows whose bound was found by a search, eigenvalues
 /// are those that Gaussian rows had before they were shortened.

@@ -59,6 +59,9 @@ void add_spread(Fit& fit, const PcaResult& pca);
 void add_facts(Fit& fit, const PcaResult& pca, PcaMethod method, std::optional<double> noise_variance,
                const std::optional<AssumedSensitivity>& assumed, const Budget& budget);
 
+/// A d x d matrix beyond this is the wrong tool.
+inline constexpr std::size_t kMostGramColumns = 4096;
+
 /// The rival programs for a task, best guess of the options included: with a sparsity those that use it.
 std::vector<PcaProgram> candidates(const PcaOptions& options, std::size_t columns);
 

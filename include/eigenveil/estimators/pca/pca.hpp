@@ -14,6 +14,12 @@ struct PcaOptions {
   Scale scale = Scale::kRange;
 };
 
+/// What the rest of a budget was spent on, and why.
+struct AfterPilot {
+  PcaMethod chosen;  ///< gram or adaptive-power
+  double share;      ///< of the squared length of a row as long as the bound, of the last direction that is wanted
+};
+
 /// Principal components of the rows about `mean`, in the features' units (correlations: in deviations).
 struct PcaResult {
   Matrix components;   ///< d x k, orthonormal columns, entry of largest magnitude positive
@@ -24,8 +30,9 @@ struct PcaResult {
   double mean_deviation = 0;  ///< tau: of the noise of an entry of the mean; 0: none was released
   Judge judge = {};           ///< of the components
   Vector spread = {};         ///< correlations: deviations of the features, by which rows are divided; empty: by none
-  std::vector<std::size_t> left_out = {};  ///< correlations: features that have none
-  std::optional<double> length = {};       ///< sphere: half of the rows were longer; all were made of one length
+  std::vector<std::size_t> left_out = {};      ///< correlations: features that have none
+  std::optional<AfterPilot> after_pilot = {};  ///< pilot
+  std::optional<double> length = {};           ///< sphere: half of the rows were longer; all were made of one length
 };
 
 /// Refuses more components than columns, and a sparsity that cannot hold the components.

@@ -18,9 +18,24 @@ struct PowerOptions {
   double grid_ratio = 1.25;               ///< of consecutive thresholds; the paper's is 2
   double share_above = 0.5;               ///< share of rows that may exceed the threshold (drop: a twentieth of it)
   std::optional<double> rows_above = {};  ///< their number instead, as in the paper
-  bool simulate_edge = true;              ///< find the noise edge of remembered products, which forecasts do without
   bool narrow = true;  ///< start wide, narrow and remember products; papers keep what is asked for from the first on
 };
+
+/// Where the rounds begin: orthonormal columns, and the mean eigenvalue if it is known.
+struct PowerStart {
+  Matrix directions;
+  std::optional<double> level = {};
+};
+
+/// Columns of each round's block.
+std::vector<std::size_t> power_widths(const PcaOptions& options, std::size_t columns, const PowerOptions& power);
+
+/// The events of the rounds, of weight 1 together.
+std::vector<PrivacyEvent> plan_rounds(const PcaOptions& options, const PowerOptions& power);
+
+/// Asks for them: the method that remembers its products, of rows that are prepared.
+Result<PcaResult> fit_rounds(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
+                             const Preparation& prepared, const PowerStart& start);
 
 /// The thresholds that a round searches, ascending; the last one always passes.
 std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, double ratio);
