@@ -30,18 +30,12 @@ bool only_kept(Judgement& one, Population& truth, Matrix& V) {
 
 /// What eigenvalues mean where rows were shortened to a found radius: those that Gaussian rows had which were shortened
 /// to the same.
-Vector as_gaussian(const Population& population, double radius, Index K) {
+Vector as_gaussian(const Population& population, double radius) {
   Matrix x = population.rows(100000);
   for (auto row : x.rowwise()) row *= std::min(1.0, radius / row.norm());
   const Matrix S = x.transpose() * x / static_cast<double>(x.rows());
-  const Vector seen = top_eigenpairs(S, static_cast<std::size_t>(K))->values;
-  const auto others = static_cast<double>(S.cols() - K);
-  const RowSpectrum spectrum{seen, others > 0 ? std::max((S.trace() - seen.sum()) / others, 1e-9) : 1e-9, others};
-  Vector l = Vector::Constant(S.cols(), 0);
-  const RowSpectrum whole = unshortened(spectrum, radius);
-  l.setConstant(whole.rest);
-  l.head(K) = whole.top;
-  return l;
+  const Vector seen = top_eigenpairs(S, static_cast<std::size_t>(S.cols()))->values;
+  return unshortened({seen, 1e-9, 0}, radius).top;
 }
 
 PcaProgram program_of(const Way& way, Index K) {
@@ -82,7 +76,7 @@ Counts of_components(const std::string& shape, const Way& way, const Sizes& size
     Matrix V = array_of(one.fit, "components").transpose();
     if (way.correlations && !only_kept(one, truth, V)) continue;
     const bool gaussian_rows = shape != "t3" && shape != "one-hot";
-    if (way.found && !gaussian_rows) truth.l = as_gaussian(truth, one.radius, K);
+    if (way.found && !gaussian_rows) truth.l = as_gaussian(truth, one.radius);
     count(counts, one.verdict, V, truth.l, truth.U);
   }
   return counts;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bound_label.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 
 namespace eigenveil {
@@ -24,7 +25,6 @@ constexpr const char* kMeanLabel = "column sums";
 constexpr const char* kFirstBoundLabel = "first row bound";
 constexpr const char* kRoughBoundLabel = "rough row bound";
 constexpr const char* kRefinedLabel = "refined column sums";
-constexpr const char* kBoundLabel = "row bound";
 
 bool counts_rows(Adjacency adjacency, const PreparationOptions& options) {
   return adjacency == Adjacency::kAddRemoveOne || options.count_rows;

@@ -6,6 +6,7 @@
 
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/verdict/moment_model.hpp"
 #include "simulation.hpp"
 
 namespace eigenveil {
@@ -337,7 +338,7 @@ void add_values(Verdict& verdict, const Population& model, const Vector& deviati
   }
 }
 
-Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components) {
+Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components, MomentModel& behind) {
   const Index K = components;
   const Index d = released.S.rows();
   const auto spectrum = EIGENVEIL_TRY(spectrum_of(released, components));
@@ -349,6 +350,7 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
   Verdict verdict;
   verdict.drawn = d <= kMostDrawn;
   if (verdict.drawn && p > 0) EIGENVEIL_TRY(match(spectrum, law, model, stream));
+  behind = {model.l.head(p), left.cwiseMax(kLeastCos2), model.b};
 
   const Vector deviation = value_deviations(law, model, left, K);
   const double m = spectrum.size(p);
@@ -377,10 +379,15 @@ Result<Verdict> judge_here(const MomentMatrix& released, std::size_t components)
 
 }  // namespace
 
-Result<Verdict> judge_moments(const MomentMatrix& released, std::size_t components) {
+Result<Verdict> judge_moments(const MomentMatrix& released, std::size_t components, MomentModel& model) {
   // Many small solves: threads that wait for each other would take longer.
-  if (released.S.rows() > kMostDrawn) return judge_here(released, components);
-  return on_one_thread([&] { return judge_here(released, components); });
+  if (released.S.rows() > kMostDrawn) return judge_here(released, components, model);
+  return on_one_thread([&] { return judge_here(released, components, model); });
+}
+
+Result<Verdict> judge_moments(const MomentMatrix& released, std::size_t components) {
+  MomentModel model;
+  return judge_moments(released, components, model);
 }
 
 }  // namespace eigenveil

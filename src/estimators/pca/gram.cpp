@@ -5,9 +5,11 @@
 #include <cmath>
 #include <functional>
 
+#include "../bound_label.hpp"
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
+#include "eigenveil/verdict/moment_model.hpp"
 #include "shortened.hpp"
 
 namespace eigenveil {
@@ -57,58 +59,161 @@ Judge judge_of(ReleasedCovariance released, std::size_t components) {
 
 namespace {
 
-// What rows were before they were shortened, from the spectrum of what is left of them.
+// What rows were before they were shortened, from the spectrum of what is left of them. Both are about the released
+// mean, whose error adds tau^2 to every eigenvalue: to rows before they were shortened.
 struct Whole {
   std::function<RowSpectrum(const RowSpectrum& seen)> of = {};
+  std::optional<double> radius = {};  // that rows were shortened to; none: made of length 1
+  double above = 1;                   // the most of them that were longer than that
+  double seen_tau2 = 0;               // tau^2 in units of what is seen,
+  double tau2 = 0;                    // and of whole rows
   double unseen = 1;  // by how much eigenvalues grow where noise left none above zero, so that nothing can be told
+  // Deviation of the logarithm of all eigenvalues together, where `of` rests on more than what is seen
+  std::function<double(const RowSpectrum& found)> scale_deviation = {};
 };
+
+double sum_of(const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; }
+
+// `seen` without, and the result without what the mean's error adds.
+RowSpectrum grown(const Whole& whole, RowSpectrum seen) {
+  seen.top.array() += whole.seen_tau2;
+  seen.rest += whole.seen_tau2;
+  RowSpectrum found = whole.of(seen);
+  const double least = 1e-6 * sum_of(found);
+  found.top = (found.top.array() - whole.tau2).max(least);
+  found.rest = std::max(found.rest - whole.tau2, least);
+  return found;
+}
 
 // By what factor each top eigenvalue grows, and the others.
 struct Growth {
   Vector top;
   double rest;
   double total;
-  double deviation = 0;  // relative, of all factors together
 };
 
-Growth growth_of(const Matrix& S, const Vector& top, const Whole& whole) {
-  const double others = static_cast<double>(S.cols() - top.size());
+Growth growth_of(const RowSpectrum& given, const Whole& whole) {
   // Of what noise alone gives, which may be below zero, next to nothing is left; `unshortened` keeps more than that.
-  const double sum_of_top = top.cwiseMax(0.0).sum();
-  if (!(sum_of_top > 0)) return {Vector::Constant(top.size(), whole.unseen), whole.unseen, whole.unseen};
-  const double least = 1e-6 * std::max(S.trace(), sum_of_top);
-  const RowSpectrum seen{top.cwiseMax(least), others > 0 ? std::max((S.trace() - sum_of_top) / others, least) : least,
-                         others};
-  const RowSpectrum found = whole.of(seen);
-  const auto sum = [](const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; };
-  return {found.top.cwiseQuotient(seen.top), found.rest / seen.rest, sum(found) / sum(seen)};
+  const double sum = sum_of(given), sum_of_top = given.top.cwiseMax(0.0).sum();
+  if (!(std::max(sum, sum_of_top) > 0))
+    return {Vector::Constant(given.top.size(), whole.unseen), whole.unseen, whole.unseen};
+  const double least = 1e-6 * std::max(sum, sum_of_top);
+  const RowSpectrum seen{given.top.cwiseMax(least), std::max(given.rest, least), given.others};
+  const RowSpectrum found = grown(whole, seen);
+  return {found.top.cwiseQuotient(seen.top), found.rest / seen.rest, sum_of(found) / sum_of(seen)};
 }
 
-// The verdict on what was seen, in terms of whole rows.
-Judge grown(Judge judge, Growth by) {
-  return [judge = std::move(judge), by = std::move(by)]() -> Result<Verdict> {
-    Verdict verdict = EIGENVEIL_TRY(judge());
-    for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(by.top);
-    const auto widen = [&](double reach, double value) { return std::hypot(reach, 1.96 * by.deviation * value); };
-    const Vector below = (verdict.estimate - verdict.low).binaryExpr(verdict.estimate, widen);
-    const Vector above = (verdict.high - verdict.estimate).binaryExpr(verdict.estimate, widen);
-    verdict.low = (verdict.low.array() > 0).select((verdict.estimate - below).cwiseMax(0.0), verdict.low);
-    verdict.high = verdict.estimate + above;
-    for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
-      if (shares->size() > 0) *shares = (shares->cwiseProduct(by.top) / by.total).cwiseMin(1.0);
-    if (verdict.explained) {
-      const double factor = verdict.share.sum() / std::max(verdict.explained->value, 1e-300);
-      verdict.explained =
-          Banded{std::min(1.0, verdict.explained->value * factor), std::min(1.0, verdict.explained->low * factor),
-                 std::min(1.0, verdict.explained->high * factor)};
+// The spectrum with eigenvalues as one vector, the level of all others last.
+Vector flat(const RowSpectrum& spectrum) {
+  Vector all(spectrum.top.size() + 1);
+  all << spectrum.top, spectrum.rest;
+  return all;
+}
+RowSpectrum spectrum_of(const Vector& flat, double others) {
+  const Vector all = flat.cwiseMax(1e-6 * flat.maxCoeff());
+  return {all.head(all.size() - 1), all[all.size() - 1], others};
+}
+
+// The spectrum behind a release, and the covariance of its error: the noise, and the rows, which are so many and were
+// shortened.
+struct Error {
+  RowSpectrum seen;
+  Matrix covariance;
+};
+
+Error error_of(const ReleasedCovariance& released, const MomentModel& model, std::size_t components,
+               const Whole& whole) {
+  constexpr Eigen::Index kMore = 8;  // than are asked for: those after them count as others, at their mean
+  const Eigen::Index P = std::min(model.top.size(), static_cast<Eigen::Index>(components) + kMore);
+  const auto d = static_cast<double>(released.covariance.cols()), others = d - static_cast<double>(P);
+  const double left =
+      model.top.tail(model.top.size() - P).sum() + model.level * (d - static_cast<double>(model.top.size()));
+  const RowSpectrum seen{model.top.head(P), others > 0.5 ? left / others : 0.0, others};
+  RowSpectrum about = seen;
+  about.top.array() += whole.seen_tau2;
+  about.rest += whole.seen_tau2;
+  Matrix covariance = covariance_of_squares(whole.of(spectrum_of(flat(about), others)), whole.radius) /
+                      std::max(1.0, released.prepared.rows);
+  const double noise = 2 * (released.noise * released.noise + whole.seen_tau2 * whole.seen_tau2);
+  covariance.diagonal().array() += noise;
+  if (others > 0.5)
+    covariance(P, P) += noise / others - noise;
+  else
+    covariance.row(P).setZero(), covariance.col(P).setZero();
+  Vector response = Vector::Ones(P + 1);
+  response.head(P) = model.response.head(P);
+  const Vector by = response.cwiseInverse();
+  return {seen, by.asDiagonal() * covariance * by.asDiagonal()};
+}
+
+// d found_i / d seen_j
+Matrix slopes(const Whole& whole, const RowSpectrum& seen, const Vector& found) {
+  const Vector at = flat(seen);
+  Matrix J(found.size(), found.size());
+  for (Eigen::Index j = 0; j < at.size(); ++j) {
+    Vector moved = at;
+    const double step = 1e-3 * std::max(at[j], 1e-3 * at.maxCoeff());
+    moved[j] += step;
+    J.col(j) = (flat(grown(whole, spectrum_of(moved, seen.others))) - found) / step;
+  }
+  return J;
+}
+
+// The verdict on what was seen, in terms of whole rows. An eigenvalue of whole rows depends on all that are seen: those
+// of long rows, of which little is left, on small errors of the others. Its band is what it becomes where what is seen
+// moves by 1.96 deviations in the direction that moves it most, given how the errors go together.
+Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t components, const Whole& whole) {
+  MomentModel model;
+  Verdict verdict = EIGENVEIL_TRY(judge_moments(moments_of(released), components, model));
+  const Error error = error_of(released, model, components, whole);
+  const Growth by = growth_of(error.seen, whole);
+  const Eigen::Index K = verdict.estimate.size(), q = std::min(K, error.seen.top.size());
+  Vector factor = Vector::Constant(K, by.rest);
+  factor.head(q) = by.top.head(q);
+  for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(factor);
+  if (q > 0) {
+    const RowSpectrum seen = spectrum_of(flat(error.seen), error.seen.others);
+    const RowSpectrum whole_rows = grown(whole, seen);
+    const Vector found = flat(whole_rows), at = flat(seen);
+    const Matrix J = slopes(whole, seen, found);
+    const double scale = whole.scale_deviation ? whole.scale_deviation(whole_rows) : 0.0;
+    // More Gaussian rows would have been longer than the bound than the search let: lengths vary less, as those of
+    // categories do.
+    RowSpectrum about = whole_rows;
+    about.top.array() += whole.tau2;
+    about.rest += whole.tau2;
+    const bool other_rows = whole.radius && share_longer(about, *whole.radius) > 0.98 * whole.above;
+    for (Eigen::Index i = 0; i < q; ++i) {
+      const Vector towards = error.covariance * J.row(i).transpose();
+      const double deviation = std::sqrt(std::max(J.row(i).dot(towards), 1e-300));
+      const auto end = [&](double reach) {
+        const Vector moved = at + reach / deviation * towards;
+        const double there = grown(whole, spectrum_of(moved, seen.others)).top[i];
+        return std::hypot(there - found[i], 1.96 * scale * found[i]);
+      };
+      verdict.estimate[i] = found[i];
+      verdict.low[i] = std::max(0.0, found[i] - end(-1.96));
+      verdict.high[i] = found[i] + end(1.96);
+      if (!other_rows) continue;
+      // At the least rows are what is seen of them, and as far above the estimate.
+      const double most = found[i] / at[i], reach = 1.96 * std::sqrt(error.covariance(i, i)) / at[i];
+      verdict.low[i] = std::min(verdict.low[i], std::max(0.0, at[i] * (1 - reach)));
+      verdict.high[i] = std::max(verdict.high[i], found[i] * most * (1 + reach));
     }
-    verdict.line *= by.rest;
-    return verdict;
-  };
+  }
+  for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
+    if (shares->size() > 0) *shares = (shares->cwiseProduct(factor) / by.total).cwiseMin(1.0);
+  if (verdict.explained) {
+    const double more = verdict.share.sum() / std::max(verdict.explained->value, 1e-300);
+    verdict.explained =
+        Banded{std::min(1.0, verdict.explained->value * more), std::min(1.0, verdict.explained->low * more),
+               std::min(1.0, verdict.explained->high * more)};
+  }
+  verdict.line *= by.rest;
+  return verdict;
 }
 
-Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& options, const Whole& whole,
-                                double deviation = 0) {
+Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& options, const Whole& whole) {
   std::optional<ReleasedCorrelation> correlation;
   if (options.scale == Scale::kCorrelation) correlation = correlation_of(released);
   const Matrix& S = correlation ? correlation->correlation : released.covariance;
@@ -121,20 +226,24 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
       correlation ? noise_line(*correlation, pairs->values) : noise_line(moments_of(released), pairs->values);
   PcaResult result{pairs->vectors,         pairs->values, released.prepared.mean,
                    released.prepared.rows, edge,          released.prepared.mean_deviation};
-  std::optional<Growth> by;
-  if (whole.of && !correlation) {
-    by = growth_of(S, pairs->values, whole);
-    by->deviation = deviation;
-    result.eigenvalues = result.eigenvalues.cwiseProduct(by->top);
-    result.noise_edge *= by->rest;
+  const bool shortened = whole.of && !correlation;
+  if (shortened) {
+    const auto others = static_cast<double>(S.cols() - pairs->values.size());
+    const double rest = S.trace() - pairs->values.cwiseMax(0.0).sum();
+    const Growth by = growth_of({pairs->values, others > 0 ? rest / others : 0.0, others}, whole);
+    result.eigenvalues = result.eigenvalues.cwiseProduct(by.top);
+    result.noise_edge *= by.rest;
   }
   if (correlation) {
     result.spread = correlation->spread;
     result.left_out = correlation->left_out;
     if (!options.sparsity) result.judge = judge_of(*std::move(correlation), options.components);
+  } else if (!options.sparsity && shortened) {
+    result.judge = [released = std::move(released), components = options.components, whole] {
+      return judge_whole(released, components, whole);
+    };
   } else if (!options.sparsity) {
     result.judge = judge_of(std::move(released), options.components);
-    if (by) result.judge = grown(std::move(result.judge), *std::move(by));
   }
   return result;
 }
@@ -143,7 +252,17 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
 
 Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius) {
   Whole whole;
-  if (released.prepared.bound_found) whole.of = [radius](const RowSpectrum& seen) { return unshortened(seen, radius); };
+  if (released.prepared.bound_found) {
+    // The search for the bound leaves no more rows above it: so many of the typical ones, or as noise has it.
+    constexpr double kTypicallyAbove = 0.25;
+    const PreparationOptions& by = options.preparation;
+    const double n_mu = radius * radius / std::max(released.noise, 1e-300);
+    const auto columns = static_cast<std::size_t>(released.covariance.cols());
+    whole.above = std::max(kTypicallyAbove, share_above(by.bound_by, by.directions, columns, n_mu));
+    whole.of = [radius, above = whole.above](const RowSpectrum& seen) { return unshortened(seen, radius, above); };
+    whole.radius = radius;
+    whole.tau2 = whole.seen_tau2 = std::pow(released.prepared.mean_deviation, 2);
+  }
   return components_by(std::move(released), options, whole);
 }
 
@@ -162,6 +281,7 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   options.preparation.bound_by = BoundBy::kMiddle;
   auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
+  const double off = 4 / EIGENVEIL_TRY(oracle.planned_epsilon(kBoundLabel));  // rows that the search errs by
   // Half of the rows are as long as R already. A bound that next to no row is shorter than makes the others as long.
   constexpr double kNextToNothing = 0x1p-10;
   const double R = oracle.shape().lattice.radius;
@@ -176,18 +296,24 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   ReleasedCovariance released{std::move(S), std::move(prepared), gram.deviation() * per_row};
   released.prepared.mean_deviation = tau / R;
   // The middle of the lengths lies within a step of the grid below R: in its middle, with the deviation of a number
-  // that is anywhere in it, of its square.
+  // that is anywhere in it, of its square. So many rows have a middle of their own, and the search is off by some rows.
   const double step = std::exp2(1.0 / kBoundsPerOctave);
-  const double middle = R * R / step;
-  const double deviation = 2 * std::log(step) / std::sqrt(12.0);
-  const auto grow = [middle](const RowSpectrum& seen) {
+  const double middle = R * R / step, of_step = 2 * std::log(step) / std::sqrt(12.0);
+  Whole whole;
+  whole.of = [middle](const RowSpectrum& seen) {
     RowSpectrum found = unshortened(seen, {});
     const double scale = middle / std::max(middle_squared_length(found), 1e-300);
     found.top *= scale;
     found.rest *= scale;
     return found;
   };
-  auto result = components_by(std::move(released), options, {grow, middle}, deviation);
+  whole.seen_tau2 = tau * tau / (R * R);
+  whole.tau2 = tau * tau;
+  whole.unseen = middle;
+  whole.scale_deviation = [of_step, rows = released.prepared.rows, off](const RowSpectrum& found) {
+    return std::hypot(of_step, deviation_of_middle(found, rows, off));
+  };
+  auto result = components_by(std::move(released), options, whole);
   if (!result) return result;
   result->mean_deviation = tau;
   result->length = R;

@@ -45,12 +45,25 @@ Vector squared_lengths(const Squares& z, const RowSpectrum& spectrum) {
   return z.top * spectrum.top + spectrum.rest * z.others;
 }
 
+// w^2 of rows that long
+Vector weights_of(const Vector& squared, std::optional<double> radius) {
+  return squared.unaryExpr(
+      [&](double s) { return radius ? std::min(1.0, *radius * *radius / s) : 1 / std::max(s, 1e-300); });
+}
+
+// The squared length that this share of rows exceeds.
+double exceeded_by(Vector squared, double share) {
+  const auto i = std::clamp<Eigen::Index>(static_cast<Eigen::Index>((1 - share) * kDraws), 0, kDraws - 1);
+  std::nth_element(squared.begin(), squared.begin() + i, squared.end());
+  return squared[i];
+}
+
 double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum.rest * spectrum.others; }
 
 }  // namespace
 
 // E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
-RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, double above) {
   constexpr int kPasses = 60;
   const Squares& z = draw(seen.top.size(), seen.others);
   const Vector of_all = z.top.colwise().sum();
@@ -59,9 +72,7 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
   const RowSpectrum wanted = found;
   for (int pass = 0; pass < kPasses; ++pass) {
     const Vector before = found.top;
-    const Vector squared = squared_lengths(z, found);
-    const Vector weights = squared.unaryExpr(
-        [&](double s) { return radius ? std::min(1.0, *radius * *radius / s) : 1 / std::max(s, 1e-300); });
+    const Vector weights = weights_of(squared_lengths(z, found), radius);
     // E w^2 z_i^2 / E z_i^2: of the same draws, whose own error then cancels
     const Vector kept = (z.top.transpose() * weights).cwiseQuotient(of_all);
     // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
@@ -70,6 +81,12 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
     if (radius) {
       found.top = found.top.cwiseMin(10 * wanted.top);
       found.rest = std::min(found.rest, 10 * wanted.rest);
+      if (above < 1) {
+        const double longest = exceeded_by(squared_lengths(z, found), above);
+        const double scale = std::min(1.0, *radius * *radius / std::max(longest, 1e-300));
+        found.top *= scale;
+        found.rest *= scale;
+      }
     } else {
       const double sum = total(found);
       found.top /= sum;
@@ -80,10 +97,30 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius) {
   return found;
 }
 
+Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> radius) {
+  const Squares& z = draw(whole.top.size(), whole.others);
+  const Vector weights = weights_of(squared_lengths(z, whole), radius);
+  Matrix squares(kDraws, whole.top.size() + 1);
+  squares.leftCols(whole.top.size()) = weights.asDiagonal() * z.top * whole.top.asDiagonal();
+  squares.rightCols(1) = weights.cwiseProduct(z.others) * (whole.rest / std::max(whole.others, 1.0));
+  squares.rowwise() -= squares.colwise().mean().eval();
+  return squares.transpose() * squares / static_cast<double>(kDraws);
+}
+
+double share_longer(const RowSpectrum& spectrum, double radius) {
+  const Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
+  return static_cast<double>((squared.array() > radius * radius).count()) / static_cast<double>(kDraws);
+}
+
+double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off) {
+  const Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
+  const double low = std::max(exceeded_by(squared, 0.6), 1e-300), high = exceeded_by(squared, 0.4);
+  const double n = std::max(rows, 1.0);
+  return std::log(std::max(high / low, 1.0)) / 0.2 * std::hypot(0.5 / std::sqrt(n), off / n);
+}
+
 double middle_squared_length(const RowSpectrum& spectrum) {
-  Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
-  std::nth_element(squared.begin(), squared.begin() + kDraws / 2, squared.end());
-  return squared[kDraws / 2];
+  return exceeded_by(squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum), 0.5);
 }
 
 }  // namespace eigenveil

@@ -17,8 +17,19 @@ struct RowSpectrum {
 /// The spectrum of rows whose second moments have the spectrum `seen` after they were shortened to `radius`; without
 /// one, after they were all made of length 1, and then the sum of the result is 1. For Gaussian rows: their lengths
 /// vary no more than their spectrum says, and directions stay what they are. Rows of longer tails had larger
-/// eigenvalues.
-RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius);
+/// eigenvalues. `above`: the most of them that were longer than `radius`. Where Gaussian rows would have been more, the
+/// rows were not: then as many are.
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, double above = 1);
+
+/// The share of Gaussian rows of that spectrum that are longer than `radius`.
+double share_longer(const RowSpectrum& spectrum, double radius);
+
+/// The covariance of what one row of that spectrum adds to the second moments after it was shortened: to its squares
+/// along the top, and to the mean of those along all others.
+Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> radius);
+
+/// Deviation of the logarithm of the middle squared length of that many Gaussian rows, of which `off` are miscounted.
+double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off);
 
 /// The squared length that half of Gaussian rows of that spectrum exceed.
 double middle_squared_length(const RowSpectrum& spectrum);
