@@ -100,6 +100,9 @@ Vector keep_largest(Vector v, std::optional<std::size_t> sparsity) {
   return v.normalized();
 }
 
+/// Rounding may leave a little below zero.
+double misalignment(const Vector& a, const Vector& b) { return std::max(0.0, test::misalignment(a, b)); }
+
 Vector random_vector(std::mt19937_64& random, Eigen::Index d) { return test::normal_matrix(random, d, 1).col(0); }
 
 /// The product of a fresh symmetric noise matrix with v: algorithm 1, line 3.
@@ -155,7 +158,7 @@ Moments moments_of(const Rows& rows, Eigen::Index n, Eigen::Index d) {
     m.add(rows.real->rows.topLeftCorner(n, d), rows.real->classes.data());
     return m;
   }
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(1000);
   for (Eigen::Index at = 0; at < n; at += 10000) {
     const Eigen::Index count = std::min<Eigen::Index>(10000, n - at);
     const RowMajorMatrix block = test::normal_matrix(random, count, d);
@@ -241,14 +244,14 @@ void as_printed(Page& page, const Rows& rows, Problem problem, const Setting& se
       const Vector start = keep_largest(random_vector(random, one.d), one.s);
       const Vector other = keep_largest(random_vector(random, one.d), one.s);
       const Vector quiet = flow(pair, start, 0, 0, one.s, random);
-      moved += test::misalignment(quiet, start) / seeds;
-      left += test::misalignment(quiet, truth) / seeds;
-      between += test::misalignment(quiet, flow(pair, other, 0, 0, one.s, random)) / seeds;
+      moved += misalignment(quiet, start) / seeds;
+      left += misalignment(quiet, truth) / seeds;
+      between += misalignment(quiet, flow(pair, other, 0, 0, one.s, random)) / seeds;
       for (const double epsilon : kEpsilons) {
         const Vector noisy = flow(pair, start, sigma(pair.C1, n, *Epsilon::of(epsilon), delta_of(n)),
                                   sigma(pair.C2, n, *Epsilon::of(epsilon), delta_of(n)), one.s, random);
-        of_truth[epsilon] += test::misalignment(noisy, truth) / seeds;
-        of_flow[epsilon] += test::misalignment(noisy, quiet) / seeds;
+        of_truth[epsilon] += misalignment(noisy, truth) / seeds;
+        of_flow[epsilon] += misalignment(noisy, quiet) / seeds;
       }
     }
     const bool with_ours = rows.real && one.n == sizes.back() && (!one.s || one.s == 30);
@@ -256,11 +259,10 @@ void as_printed(Page& page, const Rows& rows, Problem problem, const Setting& se
     if (with_ours)
       for (const double epsilon : kEpsilons)
         for (int seed = 0; seed < fits; ++seed)
-          ours[epsilon] +=
-              test::misalignment(once(*rows.real, problem, one.n, one.d, one.s, radius, *Epsilon::of(epsilon),
-                                      delta_of(n), static_cast<std::uint64_t>(seed)),
-                                 truth) /
-              fits;
+          ours[epsilon] += misalignment(once(*rows.real, problem, one.n, one.d, one.s, radius, *Epsilon::of(epsilon),
+                                             delta_of(n), static_cast<std::uint64_t>(seed)),
+                                        truth) /
+                           fits;
     table.add({fmt::format("{} {}", rows.name, name(problem)), fmt::to_string(one.n),
                fmt::format("{}{}", one.d, one.s ? fmt::format(", s = {}", *one.s) : ""), number(moved),
                solvable ? number(left) : "-", number(between), solvable ? number(of_truth[1]) : "-", number(of_flow[1]),
@@ -324,9 +326,7 @@ void sliced(Page& page, const Setting& setting) {
         const LabelledRows made = theorem_11(rows, d, seed, v);
         Moments m;
         m.add(made.rows, made.classes.data());
-        const auto add = [&](std::size_t which, const Vector& found) {
-          mean[which] += test::misalignment(found, v) / seeds;
-        };
+        const auto add = [&](std::size_t which, const Vector& found) { mean[which] += misalignment(found, v) / seeds; };
         add(0, exact(pair_of(m, Problem::kSir, 1), Problem::kSir, {}));
         for (const bool tight : {false, true}) {
           const double radius = tight ? bound : 1;
@@ -334,7 +334,7 @@ void sliced(Page& page, const Setting& setting) {
           named.name += fmt::to_string(seed);
           add(tight ? 2 : 1,
               once(named, Problem::kSir, rows, d, {}, radius, epsilon, delta_of(n), static_cast<std::uint64_t>(seed)));
-          std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+          std::mt19937_64 random(static_cast<std::uint64_t>(1000 + seed));  // not that of v
           const Pair pair = pair_of(m, Problem::kSir, radius);
           add(tight ? 4 : 3, flow(pair, random_vector(random, d).normalized(), sigma(pair.C1, n, epsilon, delta_of(n)),
                                   sigma(pair.C2, n, epsilon, delta_of(n)), {}, random));
@@ -387,9 +387,9 @@ void more_columns(Page& page, const Setting& setting) {
         const ClassOptions options{{.components = 1, .sparsity = s, .start = start}, ClassProblem::kFisher, 2};
         const auto plan = calibrate(plan_classes(Adjacency::kReplaceOne, options), *Epsilon::of(epsilon), delta);
         LocalOracle oracle(bounded, reserve_without_ledger(*plan), SecureRandom::insecure(key));
+        // Where noise hides the classes there is no solution: nothing was learnt.
         const auto fit = fit_classes(oracle, options);
-        if (!fit) throw std::runtime_error(fit.error().message);
-        mean[which++] += test::misalignment(fit->solution.vectors.col(0), truth) / seeds;
+        mean[which++] += (fit ? misalignment(fit->solution.vectors.col(0), truth) : 1) / seeds;
       }
       Moments m;
       m.add(rows.rows, rows.classes.data());
@@ -410,7 +410,7 @@ void more_columns(Page& page, const Setting& setting) {
       const auto relaxed = admm_start(noisy(pair.A, of_a * of_start), B, of_a * of_start, 1);
       const Vector found = relaxed ? Vector(relaxed->col(0)) : random_vector(random, d);
       for (const Vector& start : {random_vector(random, d), found, truth})
-        mean[which++] += test::misalignment(flow(pair, keep_largest(start, s), of_a, of_b, s, random), truth) / seeds;
+        mean[which++] += misalignment(flow(pair, keep_largest(start, s), of_a, of_b, s, random), truth) / seeds;
     }
     std::vector<std::string> cells = {number(epsilon)};
     for (const double error : mean) cells.push_back(number(error));
