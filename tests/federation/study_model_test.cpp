@@ -293,7 +293,7 @@ void StudyModel::fill_the_disk_everywhere(int phase) {
 // One process is held where it is about to make a call; another runs, in the same folder, in one of its own, or in a
 // copy; then the first goes on.
 void StudyModel::race_everywhere(const std::string& twin, bool copied) {
-  for (stops_ = 0;; stops_ += nightly() ? 1 : 7) {
+  for (stops_ = 0;; stops_ += nightly() ? 1 : !twin.empty() && !copied ? 3 : 9) {
     begin_world(false);
     bool came = false;
     {
