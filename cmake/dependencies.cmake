@@ -19,7 +19,6 @@ find_package(JPEG REQUIRED)
 enable_language(C)
 find_package(HDF5 REQUIRED COMPONENTS C)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
-pkg_check_modules(FFTW REQUIRED IMPORTED_TARGET fftw3)
 pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 pkg_check_modules(ICU REQUIRED IMPORTED_TARGET icu-uc)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
@@ -27,5 +26,5 @@ pkg_check_modules(LAPACKE REQUIRED IMPORTED_TARGET lapacke)
 
 set(EIGENVEIL_PRIVATE_LIBRARIES
   OpenMP::OpenMP_CXX PkgConfig::LAPACKE LAPACK::LAPACK BLAS::BLAS Spectra::Spectra SQLite::SQLite3 PkgConfig::SODIUM
-  PkgConfig::FFTW PkgConfig::MPFR PkgConfig::LIBZIP PkgConfig::ICU ZLIB::ZLIB PNG::PNG JPEG::JPEG HDF5::HDF5 fmt::fmt
+  PkgConfig::MPFR PkgConfig::LIBZIP PkgConfig::ICU ZLIB::ZLIB PNG::PNG JPEG::JPEG HDF5::HDF5 fmt::fmt
   tomlplusplus::tomlplusplus FastFloat::fast_float Threads::Threads)

@@ -12,6 +12,7 @@
 #include "eigenveil/forecast/forecast.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/query/local_oracle.hpp"
+#include "tests/support/fit.hpp"
 
 namespace eigenveil::bench {
 namespace {
@@ -40,11 +41,7 @@ PcaFit run(PcaProgram program, const std::optional<Budget>& budget, const Bounde
   const bool paper = calibration == Calibration::kPaper;
   if (paper) program = papers::as_printed(program, used.epsilon, used.delta);
   PrivacyPlan noisy = paper ? papers::plan(program, used) : must(plan(program, used));
-  if (!budget)
-    for (PrivacyEvent& event : noisy.events) {
-      if (auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism)) gaussian->mu = HUGE_VAL;
-      if (auto* pure = std::get_if<PureEvent>(&event.mechanism)) pure->epsilon = HUGE_VAL;
-    }
+  if (!budget) noisy = test::without_noise(std::move(noisy));
   LocalOracle oracle(rows, reserve_without_ledger(noisy), SecureRandom::insecure(static_cast<std::uint64_t>(seed)));
   return must(fit(program, oracle));
 }

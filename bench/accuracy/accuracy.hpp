@@ -18,7 +18,7 @@ struct Setting {
   std::string out;
   int seeds;
   int threads;
-  std::string only = {};  ///< verdicts: rows of the table that begin so
+  std::string only = {};  ///< verdicts: rows of the table that begin so; papers: the number of one
 };
 
 /// Independent rows of a public model on the lattice, with their true components.
@@ -48,6 +48,7 @@ class Table {
   Table(std::string name, std::string title, std::vector<std::string> columns);
   void add(const std::vector<std::string>& cells);
   void finish(const Setting& setting, const std::vector<LineChart>& charts);
+  const std::string& text() const { return text_; }
 
  private:
   std::string name_;
@@ -72,5 +73,6 @@ void verdicts(const Setting& setting);
 void noise(const Setting& setting);
 void people(const Setting& setting);
 void radius(const Setting& setting);
+void papers(const Setting& setting);
 
 }  // namespace eigenveil::bench

@@ -2,6 +2,7 @@
 // How accurate the PCA methods, contrastive heads and regression are, and how right the verdicts, beside their papers'
 // own calibration and the rates that their theorems give.
 //   bench_accuracy [EXPERIMENT...] [--out FOLDER] [--seeds N] [--only ROWS]
+//   bench_accuracy papers --only 004: one paper's own figures
 #include <fmt/format.h>
 
 #include <cstring>
@@ -14,7 +15,8 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, void (*)(const Setting&)>> experiments = {
       {"adaptive", adaptive}, {"sparse", sparse},  {"slopes", slopes},       {"coherence", coherence},
       {"spiked", spiked},     {"real", real_data}, {"two_views", two_views}, {"regress", regress},
-      {"verdicts", verdicts}, {"noise", noise},    {"people", people},       {"radius", radius}};
+      {"verdicts", verdicts}, {"noise", noise},    {"people", people},       {"radius", radius},
+      {"papers", papers}};
   Setting setting{"", 10, static_cast<int>(std::thread::hardware_concurrency())};
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
@@ -31,7 +33,7 @@ int main(int argc, char** argv) {
     if (std::none_of(experiments.begin(), experiments.end(), [&](const auto& e) { return e.first == name; })) {
       fmt::print(stderr,
                  "no experiment '{}'; there are adaptive, sparse, slopes, coherence, spiked, real, two_views, regress, "
-                 "verdicts, noise, people and radius\n",
+                 "verdicts, noise, people, radius and papers\n",
                  name);
       return 2;
     }

@@ -281,7 +281,8 @@ void put_pixels(const RawImage& image, bool colour, double* out) {
       continue;
     }
     // The weights add up to 2^16: grey stays what it was.
-    const std::uint64_t grey = (std::uint64_t{19595} * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16;
+    const std::uint64_t grey =
+        (std::uint64_t{19595} * rgb[0] + std::uint64_t{38470} * rgb[1] + std::uint64_t{7471} * rgb[2] + 32768) >> 16;
     out[i] = static_cast<double>(grey) / scale;
   }
 }

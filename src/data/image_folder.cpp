@@ -28,7 +28,7 @@ class ImageFiles final : public ArrayReader {
         bad_rows_(options.bad_rows),
         threads_(std::max(1, options.threads)) {}
 
-  std::size_t rows_at_once(std::size_t most) const override { return std::max<std::size_t>(most, 4 * threads_); }
+  std::size_t rows_at_once(std::size_t most) const override { return std::max(most, std::size_t{4} * threads_); }
   Status read(std::size_t rows, const std::vector<std::size_t>& columns, double* out) override {
     std::mutex mutex;
     std::size_t first_bad = rows;

@@ -49,7 +49,8 @@ Result<std::string> read_text(const data::ZipArchive& archive, std::size_t index
 }
 
 Result<Matrix> read_matrix(const data::NpzArray& array, Allowance& allowance) {
-  const auto& [stream, header] = array;
+  const auto& stream = array.stream;
+  const auto& header = array.header;
   const Eigen::Index rows = header.shape.rows;
   const Eigen::Index columns = header.shape.columns;
   EIGENVEIL_TRY(

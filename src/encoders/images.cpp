@@ -99,8 +99,8 @@ Result<ImageEncoder> ImageEncoder::make(const Options& options) {
 }
 
 Status ImageEncoder::add(const std::string& kind) {
-  const bool module =
-      (kind.starts_with(kTorchScript) && split_encoder(kind).second != "") || catalogue_entry(kind, "image") != nullptr;
+  const bool module = (kind.starts_with(kTorchScript) && !split_encoder(kind).second.empty()) ||
+                      catalogue_entry(kind, "image") != nullptr;
   if (kind != "scatter" && kind != "pixels" && !module) {
     std::string names;
     for (const CatalogueEntry& entry : catalogue())
@@ -137,7 +137,8 @@ Result<ImageEncoder::Part> ImageEncoder::module_of(const std::string& kind) {
   auto module = EIGENVEIL_TRY(torch_encoder(file, kMethod, like, {.threads = options_.threads}));
   if (!options_.kept.empty())
     module = EIGENVEIL_TRY(keeping(std::move(module), options_.kept, file.sha256, kMethod, like));
-  return Part{.features = module->features(), .module = std::move(module)};
+  const auto features = module->features();
+  return Part{.features = features, .module = std::move(module)};
 }
 
 // Channel by channel of the transform, and of each the colours: what is normalised together are three channels in all

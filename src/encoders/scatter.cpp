@@ -1,41 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/encoders/scatter.hpp"
 
-#include <fftw3.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
-#include <complex>
 #include <memory>
-#include <mutex>
 #include <numbers>
 #include <vector>
 
 #include "eigenveil/base/parallel.hpp"
+#include "fourier.hpp"
 
 namespace eigenveil {
 namespace {
 
-using Complex = std::complex<double>;
+using lanes::Fourier;
+using lanes::kLanes;
+using lanes::Lanes;
+using lanes::Wave;
 constexpr std::size_t kAngles = Scatter::kAngles;
 constexpr std::size_t kStride = 4;  // 2^J
-
-/// FFTW's planner keeps global tables; only its execution is thread-safe. Whoever makes or destroys a plan holds this.
-std::mutex& fft_planner() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-struct DestroyPlan {
-  void operator()(fftw_plan plan) const {
-    const std::lock_guard lock(fft_planner());
-    fftw_destroy_plan(plan);
-  }
-};
-using Plan = std::unique_ptr<std::remove_pointer_t<fftw_plan>, DestroyPlan>;
-
-fftw_complex* raw(Complex* values) { return reinterpret_cast<fftw_complex*>(values); }
+// A pixel of eight pictures, one per angle: complex numbers side by side, or real ones, in real and imaginary parts.
+constexpr std::size_t kComplex = kAngles / kLanes;
+constexpr std::size_t kReal = kComplex / 2;
 
 struct Size {
   std::size_t rows;
@@ -43,19 +31,21 @@ struct Size {
   std::size_t area() const { return rows * columns; }
 };
 
-// `count` transforms of one size, one after the other, in place.
-Plan plan_fft(Size size, int count, int sign) {
-  const std::array<int, 2> n = {static_cast<int>(size.rows), static_cast<int>(size.columns)};
-  const auto area = static_cast<int>(size.area());
-  const std::lock_guard lock(fft_planner());
-  auto* sample = fftw_alloc_complex(size.area() * count);
-  // Vectors of complex numbers are as aligned as this. Estimated plans depend on sizes alone, so the same image has the
-  // same features in every run.
-  Plan plan(
-      fftw_plan_many_dft(2, n.data(), count, sample, nullptr, 1, area, sample, nullptr, 1, area, sign, FFTW_ESTIMATE));
-  fftw_free(sample);
-  return plan;
-}
+// Transforms of a whole image, whose pixels are `width` waves each.
+class Fourier2 {
+ public:
+  explicit Fourier2(Size size) : size_(size), along_(size.columns), down_(size.rows) {}
+  void operator()(Wave* image, std::size_t width, std::vector<Wave>& work) const {
+    work.resize(std::max(along_.room(width), down_.room(width)));
+    const std::size_t row = size_.columns * width;
+    along_(image, size_.rows, row, width, width, work.data());
+    down_(image, size_.columns, width, row, width, work.data());
+  }
+
+ private:
+  Size size_;
+  Fourier along_, down_;
+};
 
 // exp(-z^T R D R^T z / (2 sigma^2) + i xi <z, e_theta>) / (2 pi sigma^2 / slant), summed over the torus' periods
 Scatter::Filter gabor(Size size, double sigma, double theta, double xi, double slant) {
@@ -79,32 +69,54 @@ Scatter::Filter gabor(Size size, double sigma, double theta, double xi, double s
   return filter;
 }
 
-// Morlet filters are Hermitian in space, so their transforms are real.
-std::vector<double> spectrum_of(const Scatter::Filter& filter, Size size) {
-  std::vector<Complex> values(size.area());
-  for (std::size_t i = 0; i < size.rows; ++i)
-    for (std::size_t j = 0; j < size.columns; ++j) {
-      const Eigen::Index r = i, c = j;
-      values[i * size.columns + j] = {filter.real(r, c), filter.imaginary(r, c)};
+// Spectra of the wavelets of one scale, over the number of pixels. In space they are Hermitian, so these are real.
+std::vector<Wave> spectra_of(Size size, std::size_t scale) {
+  std::vector<Wave> filters(kComplex * size.area()), spectra, work;
+  for (std::size_t l = 0; l < kAngles; ++l) {
+    const Scatter::Filter psi = Scatter::morlet(size.rows, size.columns, scale, l);
+    for (std::size_t i = 0; i < size.area(); ++i) {
+      const Eigen::Index row = i / size.columns, column = i % size.columns;
+      Wave& at = filters[kComplex * i + l / kLanes];
+      at.re[l % kLanes] = psi.real(row, column);
+      at.im[l % kLanes] = psi.imaginary(row, column);
     }
-  fftw_execute_dft(plan_fft(size, 1, FFTW_FORWARD).get(), raw(values.data()), raw(values.data()));
-  std::vector<double> real;
-  for (const Complex& value : values) real.push_back(value.real());
-  return real;
+  }
+  Fourier2{size}(filters.data(), kComplex, work);
+  const auto pixels = static_cast<double>(size.area());
+  spectra.reserve(kReal * size.area());
+  for (std::size_t i = 0; i < filters.size(); i += 2)
+    spectra.push_back({filters[i].re / pixels, filters[i + 1].re / pixels});
+  return spectra;
 }
 
-// Rows of phi * . at pixels first, first + step, ...: phi is a product of two such matrices.
-RowMajorMatrix low_pass(std::size_t size, double sigma, std::size_t step) {
-  const std::size_t outputs = size / step;
-  RowMajorMatrix A = RowMajorMatrix::Zero(outputs, size);
-  for (std::size_t o = 0; o < outputs; ++o)
-    for (std::size_t i = 0; i < size; ++i)
+// One output of phi along rows or columns: weights of pixels first, first + 1, ...
+struct Weights {
+  std::size_t first = 0;
+  std::vector<double> of;
+};
+
+// phi * . at pixels step/2, step/2 + step, ...; phi is a product of two such. Weights below 1e-20 of the largest add
+// nothing that a double could hold.
+std::vector<Weights> low_pass(std::size_t size, double sigma, std::size_t step) {
+  std::vector<Weights> outputs(size / step);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const std::size_t centre = o * step + step / 2;
+    Weights& weights = outputs[o];
+    for (std::size_t i = 0; i < size; ++i) {
+      double weight = 0;
       for (int period = -2; period <= 2; ++period) {
-        const double z = static_cast<double>(o * step + step / 2) - static_cast<double>(i) -
+        const double z = static_cast<double>(centre) - static_cast<double>(i) -
                          static_cast<double>(period) * static_cast<double>(size);
-        A(o, i) += std::exp(-z * z / (2 * sigma * sigma)) / (sigma * std::sqrt(2 * std::numbers::pi));
+        weight += std::exp(-z * z / (2 * sigma * sigma)) / (sigma * std::sqrt(2 * std::numbers::pi));
       }
-  return A;
+      if (weights.of.empty() && weight < 1e-20)
+        weights.first = i + 1;
+      else
+        weights.of.push_back(weight);
+    }
+    while (weights.of.back() < 1e-20) weights.of.pop_back();
+  }
+  return outputs;
 }
 
 std::size_t padded(std::size_t side) { return (side + 4 + kStride - 1) / kStride * kStride; }
@@ -117,99 +129,163 @@ std::size_t mirrored(std::ptrdiff_t at, std::size_t side) {
   return at;
 }
 
+// out[o] = sum_i w_o(i) in[i], each `count` waves in a row
+void combine(const std::vector<Weights>& outputs, const Wave* in, std::size_t count, Wave* out) {
+  for (const auto& [first, weights] : outputs)
+    for (std::size_t c = 0; c < count; ++c) {
+      const Wave* x = in + first * count + c;
+      Wave sum{};
+      for (const double weight : weights) {
+        sum.re += x->re * weight;
+        sum.im += x->im * weight;
+        x += count;
+      }
+      *out++ = sum;
+    }
+}
+
+// Eight pictures at once, to channels that follow each other.
 struct LowPass {
-  RowMajorMatrix rows;     // outputs x rows
-  RowMajorMatrix columns;  // columns x outputs
-  void operator()(const double* image, double* out) const {
-    const RowMajorMatrix half = rows * Eigen::Map<const RowMajorMatrix>(image, rows.cols(), columns.rows());
-    Eigen::Map<RowMajorMatrix>(out, rows.rows(), columns.cols()).noalias() = half * columns;
+  std::vector<Weights> rows, columns;
+  Size pixels;
+  void operator()(const Wave* picture, std::size_t channels, double* to, std::vector<Wave>& work) const {
+    const std::size_t width = kReal * pixels.columns, high = rows.size(), wide = columns.size();
+    work.resize(high * width + wide * kReal);
+    combine(rows, picture, width, work.data());
+    Wave* line = work.data() + high * width;
+    for (std::size_t o = 0; o < high; ++o) {
+      combine(columns, work.data() + o * width, kReal, line);
+      for (std::size_t c = 0; c < channels; ++c)
+        for (std::size_t at = 0; at < wide; ++at) {
+          const Wave& wave = line[at * kReal + c / (2 * kLanes)];
+          to[(c * high + o) * wide + at] = (c / kLanes % 2 == 0 ? wave.re : wave.im)[c % kLanes];
+        }
+    }
   }
 };
 
-void moduli(const Complex* z, std::size_t count, double* out) {
-  for (std::size_t i = 0; i < count; ++i) out[i] = std::sqrt(z[i].real() * z[i].real() + z[i].imag() * z[i].imag());
+// |z| for z = re + sqrt(-1) im
+EIGENVEIL_INLINE Lanes modulus(const Wave& z) {
+  Lanes square = z.re * z.re + z.im * z.im;
+  Eigen::Map<Eigen::Array<double, kLanes, 1>, Eigen::Aligned16> values(reinterpret_cast<double*>(&square));
+  values = values.sqrt();
+  return square;
+}
+
+void moduli(const Wave* z, std::size_t pixels, Wave* out) {
+  for (std::size_t i = 0; i < pixels * kReal; ++i) out[i] = {modulus(z[2 * i]), modulus(z[2 * i + 1])};
+}
+
+// From z, the transform of a + sqrt(-1) b for real pictures a and b: the conjugates of theirs.
+//   conj A(k) = (conj z(k) + z(-k)) / 2,  conj B(k) = sqrt(-1) (conj z(k) - z(-k)) / 2
+void split(const Wave* z, Size size, Wave* out) {
+  for (std::size_t i = 0; i < size.rows; ++i)
+    for (std::size_t j = 0; j < size.columns; ++j)
+      for (std::size_t g = 0; g < kReal; ++g) {
+        const std::size_t row = i == 0 ? 0 : size.rows - i, column = j == 0 ? 0 : size.columns - j;
+        const Wave& here = z[(i * size.columns + j) * kReal + g];
+        const Wave& there = z[(row * size.columns + column) * kReal + g];
+        *out++ = {0.5 * (here.re + there.re), 0.5 * (there.im - here.im)};
+        *out++ = {0.5 * (here.im + there.im), 0.5 * (here.re - there.re)};
+      }
+}
+
+// One picture of the eight whose spectra `split` gave.
+struct Spectrum {
+  const Wave* first;
+  std::size_t lane;
+  double re(std::size_t k) const { return first[kComplex * k].re[lane]; }
+  double im(std::size_t k) const { return first[kComplex * k].im[lane]; }
+};
+
+void pass_full(Spectrum x, const Wave* psi, std::size_t pixels, Wave* out) {
+  for (std::size_t k = 0; k < pixels; ++k)
+    for (std::size_t g = 0; g < kReal; ++g) {
+      const Wave& p = psi[kReal * k + g];
+      *out++ = {p.re * x.re(k), p.re * x.im(k)};
+      *out++ = {p.im * x.re(k), p.im * x.im(k)};
+    }
+}
+
+// At every second pixel: a subsampled image has the folded spectrum.
+void pass_half(Spectrum x, const Wave* psi, Size half, Wave* out) {
+  const std::size_t right = half.columns, below = half.rows * 2 * half.columns;
+  for (std::size_t i = 0; i < half.rows; ++i)
+    for (std::size_t j = 0; j < half.columns; ++j) {
+      const std::size_t first = i * 2 * half.columns + j;
+      for (std::size_t g = 0; g < kReal; ++g) {
+        Wave a{}, b{};
+        for (const std::size_t k : {first, first + right, first + below, first + below + right}) {
+          const Wave& p = psi[kReal * k + g];
+          a.re += p.re * x.re(k);
+          a.im += p.re * x.im(k);
+          b.re += p.im * x.re(k);
+          b.im += p.im * x.im(k);
+        }
+        *out++ = a;
+        *out++ = b;
+      }
+    }
 }
 
 }  // namespace
 
+// Pictures are real and only moduli are taken of what passed a wavelet, so the transform of one direction will do for
+// both: |inverse of z| = |transform of conj z|.
 struct Scatter::Plans {
   Size image;
-  Size full;                                            // padded
-  Size half;                                            // every second pixel of it
-  Size coarse;                                          // every fourth
-  std::array<std::vector<double>, kAngles> psi0, psi1;  // spectra, over the number of pixels
+  Size full;    // padded
+  Size half;    // every second pixel of it
+  Size coarse;  // every fourth
+  std::vector<Wave> psi0, psi1;
   LowPass low0, low1;
-  Plan forward, backward, back_half;
+  Fourier2 of_full, of_half;
 
   // What a thread works in.
   struct Scratch {
-    std::vector<double> real, features;
-    std::vector<Complex> spectrum, passed, halves, second;
+    std::vector<Wave> picture, spectra, passed, work;
   };
 
-  void pad(const double* from, Complex* to) const {
+  void pad(const double* from, Wave* to) const {
     const std::ptrdiff_t top = (full.rows - image.rows) / 2;
     const std::ptrdiff_t left = (full.columns - image.columns) / 2;
     for (std::size_t i = 0; i < full.rows; ++i) {
       const double* row = from + mirrored(static_cast<std::ptrdiff_t>(i) - top, image.rows) * image.columns;
       for (std::size_t j = 0; j < full.columns; ++j)
-        *to++ = row[mirrored(static_cast<std::ptrdiff_t>(j) - left, image.columns)];
+        to[(i * full.columns + j) * kReal].re[0] = row[mirrored(static_cast<std::ptrdiff_t>(j) - left, image.columns)];
     }
   }
 
-  // Spectra of x * psi_{1,m} at every second pixel, for all m: a subsampled image has the folded spectrum.
-  void pass_half(const Complex* x, Complex* out) const {
-    const std::size_t w = full.columns, hw = half.columns, below = half.rows * w;
-    for (std::size_t m = 0; m < kAngles; ++m)
-      for (std::size_t i = 0; i < half.rows; ++i) {
-        const Complex* z = x + i * w;
-        const double* p = psi1[m].data() + i * w;
-        for (std::size_t j = 0; j < hw; ++j)
-          *out++ =
-              z[j] * p[j] + z[j + hw] * p[j + hw] + z[below + j] * p[below + j] + z[below + j + hw] * p[below + j + hw];
-      }
-    fftw_complex* first = raw(out - kAngles * half.area());
-    fftw_execute_dft(back_half.get(), first, first);
+  // |x * psi_{1,m}| * phi for all m
+  void second_scale(Spectrum x, double* to, Scratch& s) const {
+    pass_half(x, psi1.data(), half, s.passed.data());
+    of_half(s.passed.data(), kComplex, s.work);
+    moduli(s.passed.data(), half.area(), s.picture.data());
+    low1(s.picture.data(), kAngles, to, s.work);
   }
 
-  // Into memory of its own, which begins at the same alignment whatever the image's place among others.
   void transform(const double* from, double* to, Scratch& s) const {
     const std::size_t area = full.area(), channel = coarse.area();
-    s.features.resize(kChannels * channel);
-    double* out = s.features.data();
-    s.real.resize(std::max(area, half.area()));
-    s.spectrum.resize(area);
-    s.passed.resize(kAngles * area);
-    s.halves.resize(kAngles * half.area());
-    s.second.resize(kAngles * area);
-    pad(from, s.spectrum.data());
-    for (std::size_t i = 0; i < area; ++i) s.real[i] = s.spectrum[i].real();
-    low0(s.real.data(), out);
-    fftw_execute_dft(forward.get(), raw(s.spectrum.data()), raw(s.spectrum.data()));
-
-    double* order1 = out + channel;
+    s.picture.assign(kReal * area, Wave{});
+    s.spectra.resize(kComplex * area);
+    s.passed.resize(kComplex * area);
+    pad(from, s.picture.data());
+    low0(s.picture.data(), 1, to, s.work);
+    of_full(s.picture.data(), kReal, s.work);
+    split(s.picture.data(), full, s.spectra.data());
+    double* order1 = to + channel;
     double* order2 = order1 + kScales * kAngles * channel;
+    const Spectrum x{s.spectra.data(), 0};
+    second_scale(x, order1 + kAngles * channel, s);
+
+    pass_full(x, psi0.data(), area, s.passed.data());
+    of_full(s.passed.data(), kComplex, s.work);
+    moduli(s.passed.data(), area, s.picture.data());
+    low0(s.picture.data(), kAngles, order1, s.work);
+    of_full(s.picture.data(), kReal, s.work);
+    split(s.picture.data(), full, s.spectra.data());
     for (std::size_t l = 0; l < kAngles; ++l)
-      for (std::size_t i = 0; i < area; ++i) s.passed[l * area + i] = s.spectrum[i] * psi0[l][i];
-    pass_half(s.spectrum.data(), s.halves.data());
-    for (std::size_t l = 0; l < kAngles; ++l) {
-      moduli(&s.halves[l * half.area()], half.area(), s.real.data());
-      low1(s.real.data(), order1 + (kAngles + l) * channel);
-    }
-    for (std::size_t l = 0; l < kAngles; ++l) {
-      Complex* u = &s.passed[l * area];
-      fftw_execute_dft(backward.get(), raw(u), raw(u));
-      moduli(u, area, s.real.data());
-      low0(s.real.data(), order1 + l * channel);
-      std::copy_n(s.real.data(), area, u);
-      fftw_execute_dft(forward.get(), raw(u), raw(u));
-      pass_half(u, s.halves.data());
-      for (std::size_t m = 0; m < kAngles; ++m) {
-        moduli(&s.halves[m * half.area()], half.area(), s.real.data());
-        low1(s.real.data(), order2 + (l * kAngles + m) * channel);
-      }
-    }
-    std::copy(s.features.begin(), s.features.end(), to);
+      second_scale({s.spectra.data() + l / kLanes, l % kLanes}, order2 + l * kAngles * channel, s);
   }
 };
 
@@ -231,23 +307,17 @@ Result<Scatter> Scatter::make(std::size_t height, std::size_t width) {
         fmt::format("images of {}x{} pixels cannot be scattered: height and width must be 4 to 1024", height, width));
   const Size full{padded(height), padded(width)};
   const Size half{full.rows / 2, full.columns / 2};
-  auto plans = std::make_shared<Plans>();
-  plans->image = {height, width};
-  plans->full = full;
-  plans->half = half;
-  plans->coarse = {full.rows / kStride, full.columns / kStride};
-  for (std::size_t l = 0; l < kAngles; ++l) {
-    plans->psi0[l] = spectrum_of(morlet(full.rows, full.columns, 0, l), full);
-    plans->psi1[l] = spectrum_of(morlet(full.rows, full.columns, 1, l), full);
-    for (auto* psi : {&plans->psi0[l], &plans->psi1[l]})
-      for (double& value : *psi) value /= static_cast<double>(full.area());
-  }
   // phi has sigma = 0.8 2^(J-1) pixels
-  plans->low0 = {low_pass(full.rows, 1.6, 4), low_pass(full.columns, 1.6, 4).transpose()};
-  plans->low1 = {low_pass(half.rows, 0.8, 2), low_pass(half.columns, 0.8, 2).transpose()};
-  plans->forward = plan_fft(full, 1, FFTW_FORWARD);
-  plans->backward = plan_fft(full, 1, FFTW_BACKWARD);
-  plans->back_half = plan_fft(half, static_cast<int>(kAngles), FFTW_BACKWARD);
+  auto plans = std::make_shared<Plans>(Plans{{height, width},
+                                             full,
+                                             half,
+                                             {full.rows / kStride, full.columns / kStride},
+                                             spectra_of(full, 0),
+                                             spectra_of(full, 1),
+                                             {low_pass(full.rows, 1.6, 4), low_pass(full.columns, 1.6, 4), full},
+                                             {low_pass(half.rows, 0.8, 2), low_pass(half.columns, 0.8, 2), half},
+                                             Fourier2(full),
+                                             Fourier2(half)});
   return Scatter(std::move(plans));
 }
 

@@ -117,16 +117,19 @@ Result<std::optional<StudyKeys>> KeyFile::load() const {
   if ((facts.st_mode & 077) != 0)
     return bad_input(fmt::format("{}: others can read the keys of this study: it cannot go on", path_));
   std::optional<StudyKeys> newest;
+  bool empty = true;
   for (const std::uint32_t which : {0U, 1U}) {
     Slot slot;
-    if (::pread(file.number, slot.bytes.data(), kSlot, static_cast<off_t>(which * kSlot)) < 0) continue;
+    const bool got = ::pread(file.number, slot.bytes.data(), kSlot, static_cast<off_t>(which * kSlot)) >= 0;
+    empty = empty && got && slot.bytes.find_first_not_of('\0') == std::string::npos;
+    if (!got) continue;
     auto keys = read(slot);
     if (keys && (!newest || keys->index >= newest->index)) {
       const bool met = newest && keys->index == newest->index && keys->exchange;  // the one with pairs is newer
       if (!met) newest = std::move(keys);
     }
   }
-  if (!newest) return bad_input(path_ + ": the file is damaged");
+  if (!newest && !empty) return bad_input(path_ + ": the file is damaged");
   return newest;
 }
 

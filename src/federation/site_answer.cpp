@@ -44,7 +44,7 @@ Status SiteStudy::check_ask(const wire::v2::Ask& ask) const {
   if (ask.label().size() > config_.limits.label) return bad_input("the coordinator's label is too long");
   RunOptions run;
   run.threads = config_.threads;
-  if (bytes_for(ask, rows_->columns(), thread_count(run)) > static_cast<double>(config_.memory / 2))
+  if (bytes_for(ask, rows_->columns(), thread_count(run)) > static_cast<double>(config_.memory) / 2)
     return bad_input("the coordinator asks for more at once than this site has memory for");
   return check_among(ask);
 }

@@ -30,8 +30,7 @@ std::int64_t now() {
 // The folder of a study. Of one that had no keys before, nothing stays that was made for it here, unless it is kept.
 class StudyFolder {
  public:
-  explicit StudyFolder(const std::string& path)
-      : path_(path), fresh_(!std::filesystem::exists(path + "/study.key", ignored_)) {}
+  StudyFolder(std::string path, bool fresh) : path_(std::move(path)), fresh_(fresh) {}
   StudyFolder(const StudyFolder&) = delete;
   StudyFolder& operator=(const StudyFolder&) = delete;
   ~StudyFolder() {
@@ -164,8 +163,8 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
   auto files = EIGENVEIL_TRY(ledger.hash_files({config.data}));
   EIGENVEIL_TRY(make_folder(folder));
   auto log = EIGENVEIL_TRY(AnswerLog::open(folder + "/answers.bin"));
-  StudyFolder made(folder);  // under the log's lock: the keys of a process that is at work are not ours to take away
   auto kept = EIGENVEIL_TRY(key_file.load());
+  StudyFolder made(folder, !kept);  // under the log's lock: keys of a process that is at work are not ours to take away
   if (!kept) {
     kept = StudyKeys::draw();
     EIGENVEIL_TRY(key_file.save(*kept));

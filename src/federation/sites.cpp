@@ -81,9 +81,9 @@ class Sites::Service final : public wire::v2::Coordinator::Service {
   }
 
   std::map<std::string, wire::v2::Accept> propose(const wire::v2::SignedProposal& proposal,
-                                                  std::map<std::string, wire::v2::Accept> known) {
+                                                  const std::map<std::string, wire::v2::Accept>& known) {
     Lock lock(mutex_);
-    for (auto& [name, accept] : known) sites_[name].accept = accept;
+    for (const auto& [name, accept] : known) sites_[name].accept = accept;
     proposal_ = Proposed{proposal, {}, hash("proposal", {proposal.proposal()})};
     proposal_->proposal.ParseFromString(proposal.proposal());
     changed_.notify_all();

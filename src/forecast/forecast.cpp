@@ -59,7 +59,7 @@ LocalOracle oracle_on(const BoundedRows& rows, const PrivacyPlan& plan, std::uin
 // What the model says, or else what the estimator finds in the same rows without noise.
 Truth truth_of(const Draw& draw, const Estimator& estimator, const PrivacyPlan& plan, const Budget& budget) {
   return [&](const std::string& array) {
-    if (const Matrix M = draw.truth ? draw.truth(array) : Matrix(); M.size() > 0) return M;
+    if (Matrix M = draw.truth ? draw.truth(array) : Matrix(); M.size() > 0) return M;
     LocalOracle oracle = oracle_on(draw.rows, quiet_plan(plan), 1);
     const auto exact = estimator.fit(oracle, budget);
     return exact ? array_of(*exact, array) : Matrix();

@@ -178,7 +178,8 @@ class ListedPeople final : public PassingSource {
  public:
   ListedPeople(std::unique_ptr<RowSource> source, std::vector<PersonId> people, std::string path)
       : PassingSource(std::move(source)), people_(std::move(people)), path_(std::move(path)) {}
-  Status skip(std::size_t rows) override { return RowSource::skip(rows); }  // their people are skipped with them
+  // Their people are skipped with them.
+  Status skip(std::size_t rows) override { return RowSource::skip(rows); }  // NOLINT(bugprone-parent-virtual-call)
   Status next(RawBatch& batch, std::size_t max_rows) override {
     EIGENVEIL_TRY(source().next(batch, max_rows));
     const bool ended = batch.rows == 0;

@@ -12,7 +12,7 @@ constexpr std::size_t kFinePerSlice = 8;
 constexpr std::size_t kMostSlices = 1000;
 
 // `options` but for what depends on the columns.
-Study study_of(FitJob fit, const GepChoices& gep, ClassOptions options) {
+Study study_of(const FitJob& fit, const GepChoices& gep, const ClassOptions& options) {
   return {fit, [fit, gep, options](const OpenedData& opened) -> Result<Rivals> {
             ClassOptions known = options;
             known.gep = gep_options(gep, fit, opened.map.features());

@@ -23,7 +23,7 @@ bool is_formula(const std::string& text) {
 }  // namespace
 
 std::string csv_cell(const std::string& text) {
-  const std::string cell = is_formula(text) ? "'" + text : text;
+  std::string cell = is_formula(text) ? "'" + text : text;
   if (cell.find_first_of(",;\"\t\n\r") == std::string::npos) return cell;
   std::string quoted = "\"";
   for (const char c : cell) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -72,7 +72,7 @@ std::string columns(const nlohmann::json& manifest) {
   std::string rows;
   for (std::size_t i = 0; i < std::min(words.size(), kMost); ++i)
     rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", html::name((*specs)[i].name), words[i]);
-  const std::string table = fmt::format(
+  std::string table = fmt::format(
       "<table class=\"facts\">\n<thead><tr><th scope=\"col\">Column</th><th scope=\"col\">May "
       "be</th></tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
       rows);

@@ -47,7 +47,7 @@ class KeptFile {
     if (!locked()) return unreadable();
     if (found.st_size == 0 && write(descriptor_, kMagic.data(), kMagic.size()) != static_cast<ssize_t>(kMagic.size()))
       return unreadable();
-    const Status read = read_index();
+    Status read = read_index();
     flock(descriptor_, LOCK_UN);
     return read;
   }

@@ -75,6 +75,12 @@ class Studies(FederationTest):
         self.assertIn("--guarantee strict", coordinator.text())
         self.assert_uncharged("north")
 
+    def test_a_pilot_is_refused_before_anyone_is_asked(self):
+        coordinator = self.coordinator(["pca", "--components", 1, "--method", "pilot"], sites=["north"])
+        self.assertEqual(coordinator.wait(), USAGE, coordinator.text())
+        self.assertIn("--method pilot is no way that sites of a federation know", coordinator.text())
+        self.assert_uncharged("north")
+
     def test_add_remove_one_hides_each_sites_number_of_rows(self):
         self.study([*PCA, "--adjacency", "replace-one"])
         for name in ("north", "south"):

@@ -10,6 +10,7 @@
 #include "eigenveil/encoders/images.hpp"
 #include "eigenveil/encoders/public_images.hpp"
 #include "eigenveil/encoders/text.hpp"
+#include "src/encoders/fourier.hpp"
 #include "tests/data/reading.hpp"
 
 namespace eigenveil {
@@ -87,7 +88,7 @@ std::vector<double> slow_scatter(const double* image, int height, int width) {
 }
 
 TEST(Scatter, AgreesWithDirectConvolution) {
-  for (const auto& [height, width] : {std::pair{28, 28}, {9, 14}}) {
+  for (const auto& [height, width] : {std::pair{28, 28}, {9, 14}, {17, 40}}) {
     const RowMajorMatrix images = noise_images(1, height * width);
     const auto scatter = Scatter::make(static_cast<std::size_t>(height), static_cast<std::size_t>(width));
     ASSERT_TRUE(scatter.ok());
@@ -96,8 +97,38 @@ TEST(Scatter, AgreesWithDirectConvolution) {
     const std::vector<double> slow = slow_scatter(images.data(), height, width);
     ASSERT_EQ(fast.size(), slow.size());
     double largest = 0;
-    for (std::size_t i = 0; i < slow.size(); ++i) largest = std::max(largest, std::abs(fast[i] - slow[i]));
-    EXPECT_LT(largest, 1e-6) << height << "x" << width;
+    for (std::size_t i = 0; i < slow.size(); ++i) largest = std::max(largest, std::abs(fast[i] / slow[i] - 1));
+    EXPECT_LT(largest, 1e-9) << height << "x" << width;
+  }
+}
+
+// Lengths of one stage and of many, with primes large and small; every second wave is left alone.
+TEST(Fourier, IsTheSumOverAllElementsOfEveryLane) {
+  using lanes::Wave;
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (const std::size_t n : {1U, 2U, 3U, 4U, 5U, 6U, 8U, 12U, 16U, 30U, 32U, 49U, 100U, 228U, 257U, 514U, 1028U}) {
+    const lanes::Fourier fourier(n);
+    std::vector<Wave> values(2 * n), work(fourier.room(1));
+    for (Wave& wave : values)
+      for (std::size_t lane = 0; lane < lanes::kLanes; ++lane) {
+        wave.re[lane] = uniform(random);
+        wave.im[lane] = uniform(random);
+      }
+    const std::vector<Wave> before = values;
+    fourier(values.data(), 1, 0, 2, 1, work.data());
+    double largest = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t lane = 0; lane < lanes::kLanes; ++lane) {
+        std::complex<double> sum = 0;
+        for (std::size_t i = 0; i < n; ++i)
+          sum += std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(i * k % n) / static_cast<double>(n)) *
+                 std::complex<double>(before[2 * i].re[lane], before[2 * i].im[lane]);
+        const Wave& z = values[2 * k];
+        largest = std::max(largest, std::abs(sum - std::complex<double>(z.re[lane], z.im[lane])));
+        EXPECT_EQ(values[2 * k + 1].re[lane], before[2 * k + 1].re[lane]);
+      }
+    EXPECT_LT(largest, 1e-12 * static_cast<double>(n)) << n;
   }
 }
 

@@ -28,6 +28,7 @@ class HostileProperty : public ::testing::Test {
   void one_study() {
     const auto half = [&] { return hostile.below(2) == 0; };
     StudyLab lab(half() ? 1 : 3, half() ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne);
+    hostile.begin_ledger();
     hostile.make_plan(lab);
     ++messages;
     if (hostile.below(5) == 0) {
@@ -58,6 +59,8 @@ class HostileProperty : public ::testing::Test {
       ++answered;
       ASSERT_TRUE(expected.has_value()) << ask.ShortDebugString();
       hostile.compare(lab, ask, integers(*stored), *expected);
+      hostile.answered(*planned);
+      hostile.expect_paid(lab);
     }
   }
 };

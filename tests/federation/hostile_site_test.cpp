@@ -5,12 +5,11 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <set>
 
 #include "../src/federation/credentials.hpp"
 #include "tests/support/child.hpp"
-#include "tests/support/study_lab.hpp"
+#include "tests/support/hostile.hpp"
 #include "wire.grpc.pb.h"
 
 namespace eigenveil::federation {
@@ -52,17 +51,19 @@ class Script final : public wire::v2::Coordinator::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-class RealSite : public ::testing::Test {
- protected:
-  explicit RealSite(Adjacency adjacency = Adjacency::kReplaceOne) : lab(1, adjacency) { lab.plan("gram", Kind::GRAM); }
-
-  /// Runs the program as a site and gives its exit code and what it printed.
-  std::pair<int, std::string> serve(int port) {
+class SiteProgram {
+ public:
+  /// Runs the program as site 0 of the lab and gives its exit code and what it printed.
+  std::pair<int, std::string> serve(const StudyLab& lab, int port, const std::string& more = "") const {
     const SiteConfig& config = lab.configs[0];
     for (const auto& [name, text] : {std::pair{"ca", config.identity.authority},
                                      {"crt", config.identity.certificate},
                                      {"key", config.identity.key}})
       std::ofstream(folder_.file(std::string("tls-") + name)) << text;
+    std::string peers;
+    for (const auto& [name, pin] : lab.pins) peers += fmt::format("\"{}\" = \"{}\"\n", name, pin);
+    std::string queries;
+    for (const wire::v2::Kind kind : test::all_kinds()) queries += fmt::format("\"{}\", ", name(kind));
     std::string schema;
     for (const char* column : {"a", "b"})
       schema += fmt::format("[[column]]\nname = \"{}\"\nkind = \"numeric\"\nlower = -4\nupper = 4\n", column);
@@ -73,14 +74,24 @@ class RealSite : public ::testing::Test {
         "data = \"{}\"\nschema = \"schema.toml\"\nmissing = \"error\"\nunlisted = \"error\"\n"
         "dataset = \"rows\"\nledger = \"{}\"\nstate = \"{}\"\n"
         "[tls]\nauthority = \"tls-ca\"\ncertificate = \"tls-crt\"\nkey = \"tls-key\"\n"
-        "[peers]\n\"site-0\" = \"{}\"\n[classes]\nlabel = [\"A\", \"B\", \"C\"]\n"
-        "[policy]\nmost_epsilon = 900\nmost_epsilon_alone = 900\nleast_noise = 0.001\n",
-        more_, port, config.coordinator_key, config.data, config.ledger, config.state, lab.pins.at("site-0"));
+        "[peers]\n{}[classes]\nlabel = [\"A\", \"B\", \"C\"]\n"
+        "[policy]\nmost_epsilon = 900\nmost_epsilon_alone = 900\nleast_noise = 0.001\nqueries = [{}]\n",
+        more, port, config.coordinator_key, config.data, config.ledger, config.state, peers, queries);
     test::Child child({EIGENVEIL_PROGRAM, "site", "serve", "--config", folder_.file("site.toml"), "--approve", "policy",
                        "--once", "--give-up", "5"});
     std::string text = child.all_output();
     return {WEXITSTATUS(child.wait()), text};
   }
+
+ private:
+  test::TempDir folder_;
+};
+
+class RealSite : public ::testing::Test {
+ protected:
+  explicit RealSite(Adjacency adjacency = Adjacency::kReplaceOne) : lab(1, adjacency) { lab.plan("gram", Kind::GRAM); }
+
+  std::pair<int, std::string> serve(int port) const { return program_.serve(lab, port, more_); }
   /// Proposal, roster, and then the ask that `last` makes.
   Script::Next conversation(std::function<std::optional<wire::v2::ToSite>()> last) {
     return [this, last](const wire::v2::FromSite& from) -> std::optional<wire::v2::ToSite> {
@@ -104,7 +115,7 @@ class RealSite : public ::testing::Test {
       return from.has_standing() ? last() : std::nullopt;
     };
   }
-  test::TempDir folder_;
+  SiteProgram program_;
   std::string more_;  // lines of the site's file
   StudyLab lab;
 };
@@ -245,36 +256,6 @@ TEST_F(RealSite, AnswersOverTlsWithTheNoiseOfThePlan) {
   EXPECT_EQ(lab.work(0)->state, WorkState::kClosed);
 }
 
-// Random asks to the program itself: refused, or answered with the noise of the plan.
-TEST_F(RealSite, WhateverIsAskedOverTlsIsRefusedOrHasTheNoiseOfThePlan) {
-  const int rounds = std::getenv("EIGENVEIL_NIGHTLY") != nullptr ? 200 : 4;
-  std::mt19937 random(5);
-  for (int round = 0; round < rounds; ++round) {
-    lab.proposal.set_study(draw_study());
-    std::optional<test::Expected> expected;
-    const std::size_t change = random() % 8;
-    Script script(lab, conversation([&] {
-                    wire::v2::ToSite message;
-                    auto ask = lab.ask("gram");
-                    if (change == 0) ask.set_number(static_cast<std::uint32_t>(random()));
-                    if (change == 1) ask.set_prev(hash("x", {"y"}));
-                    if (change == 2) StudyLab::fill(ask, static_cast<Kind>(1 + random() % 12));
-                    if (change == 3) ask.add_among("site-1");
-                    if (kind_of(ask) == Kind::GRAM) expected = lab.expected(0, ask, kMu, lab.rows(0));
-                    message.set_ask(canonical_bytes(ask));
-                    if (change == 4) message.mutable_ask()->append("\x49\0\0\0\0\0\0\xf0\xff", 9);  // mu = -infinity
-                    return std::optional(message);
-                  }));
-    const auto [code, text] = serve(script.port);
-    if (script.heard.back().has_refusal()) continue;
-    ASSERT_TRUE(script.heard.back().has_part() && expected.has_value()) << text;
-    std::vector<Int128> values(3);
-    add_integers(script.heard.back().part().values(), false, values.data());
-    for (std::size_t i = 0; i < 3; ++i)
-      EXPECT_EQ(values[i], (expected->sum.values[i] << expected->scale.shift) + expected->noise[i]);
-  }
-}
-
 TEST_F(RealSite, RefusesAProtocolOfAnotherVersion) {
   lab.proposal.set_version(7);
   Script script(lab, conversation([] { return std::nullopt; }));
@@ -316,6 +297,205 @@ TEST_F(RealSite, WhateverIsWrongWithTheRowsTheCoordinatorHearsTheSame) {
     EXPECT_FALSE(lab.work(0)->refunded);
   }
   EXPECT_EQ(heard.size(), 1U);
+}
+
+/// The coordinator's end of TLS: studies, orders, sets, bytes and numbers at random, to the program as a site.
+class HostileCoordinator final : public wire::v2::Coordinator::Service {
+ public:
+  using Stream = grpc::ServerReaderWriter<wire::v2::ToSite, wire::v2::FromSite>;
+  HostileCoordinator(StudyLab& lab, test::Hostile& hostile) : lab_(lab), blank_(lab.proposal), hostile_(hostile) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(
+        "127.0.0.1:0", credentials_of_coordinator(Certificates::shared().identity("coordinator"), lab.pins), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~HostileCoordinator() override { server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1)); }
+
+  grpc::Status Join(grpc::ServerContext*, Stream* stream) override {
+    stream_ = stream;
+    if (hear()) {
+      while (one_study()) {
+      }
+    }
+    while (hear()) {
+    }
+    return grpc::Status::OK;
+  }
+  int port = 0;
+  std::size_t messages = 0;
+  std::size_t answered = 0;
+
+ private:
+  bool hear() { return stream_->Read(&heard_); }
+  void say(const wire::v2::ToSite& message) {
+    ++messages;
+    stream_->Write(message);
+  }
+  void say_ask(const std::string& bytes) {
+    wire::v2::ToSite message;
+    message.set_ask(bytes);
+    say(message);
+  }
+  void say_roster(const std::string& bytes) {
+    wire::v2::ToSite message;
+    message.set_roster(bytes);
+    say(message);
+  }
+  bool propose() {
+    wire::v2::ToSite message;
+    *message.mutable_proposal() = lab_.signed_by_coordinator(lab_.proposal);
+    say(message);
+    if (!hear() || !heard_.has_accept()) return false;
+    accept_ = heard_.accept();
+    return hear() && heard_.has_standing();
+  }
+
+  /// An answer with all its integers; nothing: a refusal, or the connection is gone.
+  std::optional<std::pair<wire::v2::Answer, std::vector<Int128>>> hear_answer() {
+    if (!hear() || !heard_.has_answer()) return std::nullopt;
+    const wire::v2::Answer answer = heard_.answer();
+    std::vector<Int128> values(answer.entries());
+    for (std::size_t got = 0; got < values.size();) {
+      if (!hear() || !heard_.has_part()) return std::nullopt;
+      add_integers(heard_.part().values(), answer.narrow(), values.data() + got);
+      got += heard_.part().values().size() / integer_bytes(answer.narrow());
+    }
+    return std::pair{answer, values};
+  }
+
+  std::string spoilt(std::string bytes) {
+    switch (hostile_.below(4)) {
+      case 0:
+        return bytes + std::string("\x49\0\0\0\0\0\0\xf0\xff", 9);  // a field that is not there: -infinity
+      case 1:
+        return bytes.substr(0, hostile_.below(bytes.size()));
+      case 2:
+        bytes[hostile_.below(bytes.size())] ^= static_cast<char>(1 + hostile_.below(255));
+        return bytes;
+      default:
+        return bytes + bytes;
+    }
+  }
+
+  // Whether the site goes on afterwards.
+  bool one_study() {
+    lab_.proposal = blank_;
+    lab_.proposal.set_study(draw_study());
+    hostile_.make_plan(lab_);
+    const bool proper = hostile_.below(5) != 0;
+    if (!proper) hostile_.spoil(lab_.proposal);
+    const bool others = [&] {
+      for (std::size_t i = 1; i < lab_.configs.size(); ++i)
+        if (!lab_.open(i).ok()) return false;
+      return true;
+    }();
+    if (!propose()) {
+      EXPECT_FALSE(proper) << heard_.ShortDebugString();
+      return false;
+    }
+    const auto first = accept_;
+    wire::v2::Roster roster;
+    roster.set_study(lab_.proposal.study());
+    *roster.add_accepts() = accept_;
+    for (std::size_t i = 1; others && i < lab_.studies.size(); ++i) *roster.add_accepts() = lab_.studies[i]->accept();
+    std::string bytes = canonical_bytes(roster);
+    const bool right = hostile_.below(10) != 0;
+    if (!right) bytes = spoilt(bytes);
+    lab_.chain.emplace(lab_.proposal_hash(), hash("roster", {lab_.proposal_hash(), bytes}));
+    lab_.among.clear();
+    for (const auto& [name, pin] : lab_.pins) lab_.among.push_back(name);
+    if (hostile_.below(12) != 0) say_roster(bytes);
+
+    std::vector<wire::v2::Ask> asked;
+    std::string last;
+    std::vector<Int128> last_values;
+    for (const auto* planned : test::Hostile::in_order(lab_.proposal)) {
+      switch (hostile_.below(12)) {
+        case 0:
+          say_roster(bytes);
+          break;
+        case 1:
+          if (!propose()) return false;
+          EXPECT_EQ(accept_.SerializeAsString(), first.SerializeAsString());
+          break;
+        case 2:
+          if (last.empty()) break;
+          say_ask(last);
+          if (const auto again = hear_answer())
+            EXPECT_EQ(again->second, last_values);
+          else
+            return false;
+          break;
+        case 3:
+          if (hostile_.below(4) == 0) say({});
+          break;
+        default:
+          break;
+      }
+      auto ask = lab_.ask(planned->label());
+      if (hostile_.below(6) == 0) hostile_.spoil(ask);
+      std::string ask_bytes = canonical_bytes(ask);
+      const bool raw = hostile_.below(25) == 0;
+      if (raw) ask_bytes = spoilt(ask_bytes);
+      const auto expected = raw ? std::nullopt : test::Hostile::expected(lab_, ask, *planned, asked);
+      say_ask(ask_bytes);
+      const auto answer = hear_answer();
+      if (!answer) return false;
+      EXPECT_FALSE(raw || !right) << "answered " << ask.ShortDebugString();
+      last = ask_bytes;
+      last_values = answer->second;
+      lab_.sent(ask);
+      asked.push_back(ask);
+      EXPECT_GE(lab_.work(0)->step, asked.size()) << "the ledger has every answer";
+      if (ask.has_recenter()) {
+        EXPECT_TRUE(answer->second.empty());
+        continue;
+      }
+      ++answered;
+      EXPECT_TRUE(expected.has_value()) << ask.ShortDebugString();
+      if (!expected) return false;
+      hostile_.compare(lab_, ask, answer->second, *expected);
+      hostile_.answered(*planned);
+      hostile_.expect_paid(lab_);
+    }
+    if (hostile_.below(3) != 0) return true;
+    wire::v2::ToSite over;
+    over.mutable_finish()->set_study(lab_.proposal.study());
+    say(over);
+    return false;
+  }
+
+  StudyLab& lab_;
+  const wire::v2::Proposal blank_;
+  test::Hostile& hostile_;
+  Stream* stream_ = nullptr;
+  wire::v2::FromSite heard_;
+  wire::v2::Accept accept_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(HostileTls, WhateverIsSaidOverTlsIsRefusedOrHasTheNoiseOfThePlan) {
+  const std::size_t most = std::getenv("EIGENVEIL_NIGHTLY") != nullptr ? 5'000 : 120;
+  test::Hostile hostile{20261118};
+  std::size_t messages = 0;
+  std::size_t answered = 0;
+  while (messages < most && !::testing::Test::HasFailure()) {
+    StudyLab lab(hostile.below(2) == 0 ? 1 : 3,
+                 hostile.below(2) == 0 ? Adjacency::kReplaceOne : Adjacency::kAddRemoveOne);
+    hostile.begin_ledger();
+    SiteProgram program;
+    HostileCoordinator coordinator(lab, hostile);
+    for (int process = 0; process < 4 && !::testing::Test::HasFailure(); ++process) {
+      const auto [code, text] = program.serve(lab, coordinator.port);
+      EXPECT_TRUE(code == 0 || code == 3) << code << "\n" << text;
+    }
+    messages += coordinator.messages;
+    answered += coordinator.answered;
+  }
+  EXPECT_GT(answered, most / 5);
+  hostile.expect_planned_deviation();
+  std::cout << messages << " messages, " << answered << " answers\n";
 }
 
 }  // namespace

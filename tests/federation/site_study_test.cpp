@@ -405,6 +405,40 @@ TEST_F(Study, KeysGoWhenTheTimeIsUpThoughNobodyAsks) {
   EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
 }
 
+// A person who reads for long says yes to what has expired meanwhile.
+TEST_F(Study, AYesThatComesAfterTheProposalsTimeIsNone) {
+  const auto end = std::chrono::system_clock::now() + std::chrono::seconds(2);
+  lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(end));
+  lab.while_reading = [&] { std::this_thread::sleep_until(end + std::chrono::milliseconds(1100)); };
+  const auto refused = lab.open(0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("it has expired"));
+  EXPECT_FALSE(lab.said.empty()) << "it was shown in time";
+  EXPECT_EQ(lab.charges(0), 0U);
+  EXPECT_FALSE(fs::exists(lab.state(0)));
+}
+
+// Nor is it a yes to a budget that was spent by somebody else meanwhile.
+TEST_F(Study, ABudgetThatIsSpentWhileAPersonReadsIsNotSpentTwice) {
+  lab.configs[0].dataset = "small";
+  test::need(Ledger::open(lab.configs[0].ledger)
+                 ->create({.name = "small", .limit = DatasetBudget::Limit{*Epsilon::of(900), *Delta::of(1e-6)}}));
+  lab.while_reading = [&] {
+    auto ledger = Ledger::open(lab.configs[0].ledger);
+    const auto other =
+        ledger->reserve("small", PrivacyPlan(Adjacency::kReplaceOne, {{"g", GaussianEvent{37}}}), "other");
+    ASSERT_TRUE(other.ok()) << other.error().message;
+    ASSERT_TRUE((*other)->begin_answering().ok());
+  };
+  for (auto& planned : *lab.proposal.mutable_plan())
+    if (planned.mu() > 0) planned.set_mu(10);
+  lab.proposal.set_spare_mu(10);
+  EXPECT_FALSE(lab.open(0).ok());
+  EXPECT_FALSE(lab.said.empty());
+  EXPECT_FALSE(lab.work(0).has_value());
+  lab.while_reading = nullptr;
+}
+
 TEST_F(Study, ItsTimeRunsOut) {
   const auto end = std::chrono::system_clock::now() + std::chrono::seconds(6);
   lab.proposal.set_not_after(std::chrono::system_clock::to_time_t(end));

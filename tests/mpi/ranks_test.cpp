@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "eigenveil/query/local_oracle.hpp"
 #include "tests/data/hdf5_file.hpp"
 #include "tests/data/reading.hpp"
 
@@ -271,6 +272,41 @@ TEST_F(Ranks, TellTheRowOfABadFieldAndHoldNothing) {
   EXPECT_EQ(shared.error().code, ErrorCode::kBadInput);
   EXPECT_THAT(shared.error().message, testing::HasSubstr("rank "));
   EXPECT_THAT(shared.error().message, testing::HasSubstr("row 900 (line 901)"));
+}
+
+/// A charge that no ledger knows.
+class Given final : public Reservation {
+ public:
+  explicit Given(PrivacyPlan plan) : plan_(std::move(plan)) {}
+  const PrivacyPlan& plan() const override { return plan_; }
+  bool in_ledger() const override { return false; }
+  Status begin_answering() override { return {}; }
+  void close_unused() override {}
+
+ private:
+  PrivacyPlan plan_;
+};
+
+// The sum that is kept is that of all ranks, and goes when rows move.
+TEST_F(Ranks, GiveTheRestOfAPlanAsOneProcessDoes) {
+  const PrivacyPlan plan(Adjacency::kReplaceOne,
+                         {{"pilot", GaussianEvent{0.5}}, {"search", PureEvent{0.1}}, {"product", GaussianEvent{2}, 3}});
+  Both both = hold(options(dir_.write_file("t.csv", table(50).csv)));
+  std::vector<Matrix> answers;
+  for (auto* sums : {&both.one, &both.many}) {
+    LocalOracle oracle(std::move(*sums), std::make_unique<Given>(plan), SecureRandom::insecure(7));
+    ASSERT_TRUE(oracle.ask("pilot", Gram{}).ok());
+    const auto rest = oracle.ask_rest("gram");
+    ASSERT_TRUE(rest.ok()) << rest.error().message;
+    EXPECT_TRUE(oracle.complete());
+    answers.push_back(rest->value());
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+  Both again = hold(options(dir_.write_file("t.csv", table(50).csv)));
+  LocalOracle moved(std::move(again.many), std::make_unique<Given>(plan), SecureRandom::insecure(7));
+  ASSERT_TRUE(moved.ask("pilot", Gram{}).ok());
+  ASSERT_TRUE(moved.recenter(Vector::Zero(kColumns), *RowBound::of(6)).ok());
+  EXPECT_FALSE(moved.ask_rest("gram").ok());
 }
 
 TEST_F(Ranks, RefuseAQueryTogetherAndGoOn) {

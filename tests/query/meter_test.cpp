@@ -51,6 +51,18 @@ TEST(Meter, GivesAllThatIsLeftForOneAnswer) {
   EXPECT_FALSE(begun.rest("sum").ok()) << "once";
 }
 
+// 65536 terms of a bit more than half of the last place of their sum, each of which is rounded up to a whole one.
+TEST(Meter, RoundingGivesNoMoreThanWhatIsLeftHoweverLongThePlan) {
+  const double large = 0x1p20, small = std::sqrt(0.51 * 0x1p-12);
+  constexpr int kMany = 65536;
+  std::vector<PrivacyEvent> events = {{"first", GaussianEvent{large}}};
+  for (int i = 0; i < kMany; ++i) events.push_back({std::to_string(i), GaussianEvent{small}});
+  const auto rest = Meter(PrivacyPlan(Adjacency::kReplaceOne, events)).rest("sum");
+  ASSERT_TRUE(rest.ok());
+  const auto wide = [](double mu) { return static_cast<long double>(mu) * static_cast<long double>(mu); };
+  EXPECT_LE(wide(*rest), wide(large) + kMany * wide(small));
+}
+
 TEST(Meter, GivesNothingForTheRestOfAPlanWithoutGaussianNoise) {
   Meter searches(PrivacyPlan(Adjacency::kReplaceOne, {{"search", PureEvent{0.05}, 2}}));
   EXPECT_FALSE(searches.rest("sum").ok());

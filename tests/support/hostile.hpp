@@ -170,6 +170,21 @@ class Hostile {
     }
   }
 
+  /// An answer with noise of this mu has left.
+  void answered(const wire2::PlannedAsk& planned) { answered_ += planned.mu() * planned.mu(); }
+  /// That the ledger of site 0 has paid for at least everything that has left since the last `begin_ledger`.
+  void expect_paid(const StudyLab& lab) const {
+    double paid = 0;
+    const auto status = Ledger::open(lab.configs[0].ledger)->show("rows");
+    for (const auto& reservation : status->reservations)
+      if (reservation.state != ReservationState::kReturned)
+        for (const auto& event : reservation.plan.events)
+          if (const auto* gaussian = std::get_if<GaussianEvent>(&event.mechanism))
+            paid += gaussian->mu * gaussian->mu * static_cast<double>(event.count);
+    EXPECT_GE(paid, answered_ * (1 - 1e-9)) << "more was answered than paid for";
+  }
+  void begin_ledger() { answered_ = 0; }
+
   /// That the noise of all answers has the planned deviation. False alarms: below 1e-6 from 200 integers on.
   void expect_planned_deviation() const {
     const double spread = std::sqrt(2.0 / static_cast<double>(entries_));
@@ -179,7 +194,8 @@ class Hostile {
   std::mt19937_64 random;
 
  private:
-  double squares_ = 0;  // of the noise over its planned deviation
+  double answered_ = 0;  // mu^2
+  double squares_ = 0;   // of the noise over its planned deviation
   std::size_t entries_ = 0;
 };
 

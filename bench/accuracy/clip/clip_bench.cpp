@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zero-shot accuracy of private heads against epsilon, by encoder, beside the paper's row at its true epsilon. The
-// table on stdout and, with --out, in FOLDER/clip-table.md and clip.svg. What is not there is skipped, visibly:
-// bench/accuracy/clip/run fetches it. --kept FOLDER keeps what encoders with weights gave: a second run is quick.
-// Usage: bench_clip [--mnist FOLDER] [--fashion FOLDER] [--cifar FOLDER] [--runs N] [--epsilon E] [--method M]
+// table on stdout and, with --out, in FOLDER/clip-DATA.md and clip-DATA.svg, each data set its own. What is not there
+// is skipped, visibly: bench/accuracy/clip/run fetches it. --kept FOLDER keeps what encoders with weights gave: a
+// second run is quick. Usage: bench_clip [--mnist FOLDER] [--fashion FOLDER] [--cifar FOLDER] [--runs N] [--epsilon E]
+// [--method M]
 // [--data NAME] [--encoder NAME] [--kept FOLDER] [--out FOLDER]
 #include <fmt/format.h>
 
@@ -183,7 +184,7 @@ struct Figure {
 
 struct Table {
   std::string text = "| data, encoder, method | 0.25 | 0.5 | 1 | 3 | 10 | no noise |\n|---|---|---|---|---|---|---|\n";
-  std::vector<LineChart> charts;
+  std::optional<LineChart> chart;
   bool missed = false;
 
   void row(const std::string& name, const std::vector<std::string>& values) {
@@ -289,7 +290,7 @@ void measure(const DataSet& data, const Wanted& wanted, Table& table) {
   chart.lines.push_back({"paper, at its true epsilon", {}, true});
   for (std::size_t e = 0; e < data.paper.size(); ++e)
     chart.lines.back().points.emplace_back(data.truly[e], data.paper[e]);
-  table.charts.push_back(chart);
+  table.chart = chart;
 }
 
 int run(int argc, char** argv) {
@@ -340,17 +341,20 @@ int run(int argc, char** argv) {
     wanted.methods = {"prompt", "whitened", "cross", "batch", "probe"};
   else if (!given["--method"].empty())
     wanted.methods = {given["--method"]};
-  Table table;
-  fmt::print("{}", table.text);
-  for (const DataSet& data : sets)
-    if (given["--data"].empty() || given["--data"] == data.name) measure(data, wanted, table);
-  if (!given["--out"].empty() && !table.charts.empty()) {
+  bool missed = false;
+  for (const DataSet& data : sets) {
+    if (!given["--data"].empty() && given["--data"] != data.name) continue;
+    Table table;
+    fmt::print("{}", table.text);
+    measure(data, wanted, table);
+    missed |= table.missed;
+    if (given["--out"].empty() || !table.chart) continue;
     std::filesystem::create_directories(given["--out"]);
-    if (!write_file(given["--out"] + "/clip-table.md", table.text).ok() ||
-        !write_file(given["--out"] + "/clip.svg", line_charts_svg(table.charts)).ok())
+    const std::string file = fmt::format("{}/clip-{}", given["--out"], data.name);
+    if (!write_file(file + ".md", table.text).ok() || !write_file(file + ".svg", line_charts_svg({*table.chart})).ok())
       return 5;
   }
-  return table.missed ? 1 : 0;
+  return missed ? 1 : 0;
 }
 
 }  // namespace

@@ -8,13 +8,9 @@
 //   each-step  the flow through products (PCA: the power method), noise calibrated to the same budget
 //   paper      the paper's flow and noise on the same matrices, with its constants C_1, C_2 and steps
 
-#include <zip.h>
-#include <zlib.h>
-
 #include <Eigen/Eigenvalues>
 #include <cmath>
 #include <optional>
-#include <sstream>
 
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/estimators/gep/cca.hpp"
@@ -26,83 +22,13 @@
 #include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/papers/noise.hpp"
 #include "lines.hpp"
-#include "tests/support/temp_dir.hpp"
+#include "tables.hpp"
 
 namespace eigenveil::bench {
-
-struct Table {
-  std::string name;
-  RowMajorMatrix rows;       ///< features mapped onto [-1, 1] by their public ranges
-  std::vector<int> classes;  ///< 0 or 1
-};
 
 enum class Problem { kPca, kCca, kFda };
 inline const char* name(Problem problem) {
   return problem == Problem::kPca ? "PCA" : problem == Problem::kCca ? "CCA" : "FDA";
-}
-
-inline Table parse(const std::string& name, const std::string& text, std::size_t skip, bool label_first) {
-  std::vector<double> numbers;
-  std::size_t width = 0;
-  std::istringstream lines(text);
-  std::string line;
-  for (std::size_t i = 0; std::getline(lines, line); ++i) {
-    if (i < skip || line.empty()) continue;
-    std::size_t count = 0;
-    const char* at = line.c_str();
-    for (char* end = nullptr;; at = end + 1) {
-      numbers.push_back(std::strtod(at, &end));
-      ++count;
-      if (*end != ',') break;
-    }
-    width = count;
-  }
-  const auto columns = static_cast<Eigen::Index>(width);
-  const auto all =
-      Eigen::Map<RowMajorMatrix>(numbers.data(), static_cast<Eigen::Index>(numbers.size()) / columns, columns);
-  Table table{name, label_first ? all.rightCols(columns - 1) : all.leftCols(columns - 1), {}};
-  for (Eigen::Index i = 0; i < all.rows(); ++i) {
-    const double label = label_first ? all(i, 0) : all(i, columns - 1);
-    table.classes.push_back(label_first ? (label > 0 ? 1 : 0) : (label == 2 ? 1 : 0));
-  }
-  return table;
-}
-
-/// label in {-1, 1}; cluster id, mode and type of the game; heroes in {-1, 0, 1}
-inline std::optional<Table> dota2() {
-  const std::string path = test::shared_data("dota2Dataset.zip");
-  if (path.empty()) return std::nullopt;
-  int failure = 0;
-  zip_t* archive = zip_open(path.c_str(), ZIP_RDONLY, &failure);
-  if (archive == nullptr) return std::nullopt;
-  zip_stat_t facts;
-  zip_stat(archive, "dota2Train.csv", 0, &facts);
-  std::string text(facts.size, '\0');
-  zip_file_t* member = zip_fopen(archive, "dota2Train.csv", 0);
-  zip_fread(member, text.data(), text.size());
-  zip_fclose(member);
-  zip_close(archive);
-  Table table = parse("Dota2", text, 0, true);
-  // public ranges of the first three columns: 0:300, 0:10, 0:4
-  table.rows.col(0) = table.rows.col(0).array() / 150 - 1;
-  table.rows.col(1) = table.rows.col(1).array() / 5 - 1;
-  table.rows.col(2) = table.rows.col(2).array() / 2 - 1;
-  return table;
-}
-
-/// columns in [0, 1]; class 2 against the others, so that there are two
-inline std::optional<Table> covertype() {
-  const std::string path = test::shared_data("covertype-93k.csv.gz");
-  if (path.empty()) return std::nullopt;
-  gzFile file = gzopen(path.c_str(), "rb");
-  std::string text;
-  std::vector<char> block(1 << 20);
-  for (int got = 0; (got = gzread(file, block.data(), static_cast<unsigned>(block.size()))) > 0;)
-    text.append(block.data(), static_cast<std::size_t>(got));
-  gzclose(file);
-  Table table = parse("Covertype", text, 1, false);
-  table.rows = 2 * table.rows.array() - 1;
-  return table;
 }
 
 struct Case {
@@ -153,7 +79,7 @@ inline Exact exact_pair(const RowMajorMatrix& rows, const std::vector<int>& clas
 /// One experiment: rows on the lattice, the matrices without noise and their solution.
 class Experiment {
  public:
-  Experiment(const Table& table, const Case& one)
+  Experiment(const LabelledRows& table, const Case& one)
       : case_(one),
         n_(std::min(one.n, table.rows.rows())),
         rows_(bounded(table, one, n_)),
@@ -178,10 +104,10 @@ class Experiment {
   }
 
  private:
-  static RowMajorMatrix normed(const Table& table, const Case& one, Eigen::Index n) {
+  static RowMajorMatrix normed(const LabelledRows& table, const Case& one, Eigen::Index n) {
     return table.rows.topLeftCorner(n, one.d) / std::sqrt(static_cast<double>(one.d));
   }
-  static BoundedRows bounded(const Table& table, const Case& one, Eigen::Index n) {
+  static BoundedRows bounded(const LabelledRows& table, const Case& one, Eigen::Index n) {
     return test::bound_classed(normed(table, one, n), table.classes, 1);
   }
   double error(const Vector& v) const { return test::misalignment(v, truth_); }
@@ -223,9 +149,9 @@ class Experiment {
     const auto n = static_cast<double>(n_);
     // PCA has a known B = I: no noise there
     const double of_b = case_.problem == Problem::kPca ? 1e-9 : pair_.C2 / n;
-    auto answers = MatrixOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, reserve_without_ledger(plan),
-                                      SecureRandom::insecure(key));
-    return fit_matrices(*answers, literal)->vectors.col(0);
+    auto answers = MatrixOracle::make({pair_.A, pair_.B, pair_.C1 / n, of_b}, static_cast<std::size_t>(n_),
+                                      reserve_without_ledger(plan), SecureRandom::insecure(key));
+    return fit_matrices(**answers, literal)->vectors.col(0);
   }
 
   Case case_;
@@ -235,7 +161,7 @@ class Experiment {
   Vector truth_;
 };
 
-inline void run_table(const Table& table, bool covertype_sizes, int seeds, const std::string& folder) {
+inline void run_table(const LabelledRows& table, bool covertype_sizes, int seeds, const std::string& folder) {
   const double epsilons[] = {0.125, 0.25, 0.5, 1, 2, 4};
   const auto width = table.rows.cols();
   for (const Problem problem : {Problem::kPca, Problem::kCca, Problem::kFda}) {
@@ -267,11 +193,11 @@ inline void run_table(const Table& table, bool covertype_sizes, int seeds, const
 
 inline void paper_experiments(int seeds, const std::string& folder) {
   if (const auto table = dota2())
-    run_table(*table, false, seeds, folder);
+    run_table(ranged(*table), false, seeds, folder);
   else
     fmt::print("\nDota2: SKIPPED, dota2Dataset.zip is not in ../shared/data or $EIGENVEIL_DATA\n");
   if (const auto table = covertype())
-    run_table(*table, true, seeds, folder);
+    run_table(ranged(*table), true, seeds, folder);
   else
     fmt::print("\nCovertype: SKIPPED, covertype-93k.csv.gz is not in ../shared/data or $EIGENVEIL_DATA\n");
 }

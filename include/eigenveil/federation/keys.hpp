@@ -26,7 +26,8 @@ struct StudyKeys {
 class KeyFile {
  public:
   explicit KeyFile(std::string path) : path_(std::move(path)) {}
-  /// Nothing: there is no file. Refuses one that others can read, and one that is damaged.
+  /// Nothing: there is no file, or one that was never filled or was being erased when its process ended. Refuses one
+  /// that others can read, and one that is damaged.
   Result<std::optional<StudyKeys>> load() const;
   /// On disk before it returns.
   Status save(const StudyKeys& keys) const;

@@ -27,7 +27,7 @@ class Mask {
   static Result<Mask> between(const Secret& secret, const MaskEnd& own, const MaskEnd& other,
                               std::string_view proposal_hash, std::string_view roster_hash);
   /// From what was kept.
-  Mask(std::string other, Secret shared, bool adds) : other_(std::move(other)), shared_(shared), adds_(adds) {}
+  Mask(std::string other, const Secret& shared, bool adds) : other_(std::move(other)), shared_(shared), adds_(adds) {}
 
   /// Adds (or subtracts) ChaCha20(KDF(shared; "mask", head)) to the integers, modulo 2^128; narrow: to their low 64
   /// bits, which are all that counts of them then.

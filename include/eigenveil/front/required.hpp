@@ -16,7 +16,7 @@ class Required {
   /// Whatever becomes a T, but for fractions that would lose something.
   template <class U>
   requires std::convertible_to<U, T> &&(!(std::integral<T> && std::floating_point<std::remove_cvref_t<U>>))
-      Required(U&& value)
+      Required(U&& value)                                  // NOLINT(bugprone-forwarding-reference-overload)
       : value_(static_cast<T>(std::forward<U>(value))) {}  // NOLINT(google-explicit-constructor)
 
   /// A list in braces, where T is one.

@@ -102,7 +102,7 @@ std::size_t kept_rows(std::size_t d, std::size_t s, std::size_t round, const Pow
 
 Matrix next(const Matrix& product, std::size_t round, const PcaOptions& options, const PowerOptions& power) {
   // Q <- qr(truncate(qr(G Q)))
-  const Matrix Q = orthonormal(product);
+  Matrix Q = orthonormal(product);
   if (!options.sparsity) return Q;
   return truncate_rows(Q, kept_rows(Q.rows(), *options.sparsity, round, power));
 }
