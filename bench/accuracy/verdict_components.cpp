@@ -75,8 +75,7 @@ Counts of_components(const std::string& shape, const Way& way, const Sizes& size
     Judgement one = released(*estimator(program_of(way, K)), test::bound_matrix(x, bound, 1), epsilon, set, counts);
     Matrix V = array_of(one.fit, "components").transpose();
     if (way.correlations && !only_kept(one, truth, V)) continue;
-    const bool gaussian_rows = shape != "t3" && shape != "one-hot";
-    if (way.found && !gaussian_rows) truth.l = as_gaussian(truth, one.radius);
+    if (way.found && shape == "t3") truth.l = as_gaussian(truth, one.radius);
     count(counts, one.verdict, V, truth.l, truth.U);
   }
   return counts;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bound_label.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 
 namespace eigenveil {
@@ -25,6 +24,7 @@ constexpr const char* kMeanLabel = "column sums";
 constexpr const char* kFirstBoundLabel = "first row bound";
 constexpr const char* kRoughBoundLabel = "rough row bound";
 constexpr const char* kRefinedLabel = "refined column sums";
+constexpr const char* kBoundLabel = "row bound";
 
 bool counts_rows(Adjacency adjacency, const PreparationOptions& options) {
   return adjacency == Adjacency::kAddRemoveOne || options.count_rows;
@@ -50,8 +50,8 @@ double share_of(const Oracle& oracle, const PreparationOptions& options, double 
 
 // Rows about a mean whose error is about tau sqrt(d) long are hardly shorter than that. A search that noise decides
 // would end far below, where next to nothing is left of the rows but the direction of that error.
-Result<double> search_bound(Oracle& oracle, const char* label, const PreparationOptions& options, double above,
-                            const Preparation& known) {
+Result<FoundLength> search_bound(Oracle& oracle, const char* label, const PreparationOptions& options, double above,
+                                 const Preparation& known) {
   const double rows = known.rows;
   const RowsShape shape = oracle.shape();
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
@@ -60,7 +60,8 @@ Result<double> search_bound(Oracle& oracle, const char* label, const Preparation
   const auto target = static_cast<std::int64_t>(std::min(above * rows + error, rows / 2));
   const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
   const double least = known.mean_deviation * std::sqrt(static_cast<double>(shape.columns)) / 2;
-  return std::clamp(least, grid[*found], shape.lattice.radius);
+  const double n = std::max(rows, 1.0);
+  return FoundLength{std::clamp(least, grid[*found], shape.lattice.radius), static_cast<double>(target) / n, error / n};
 }
 
 Status shorten_to(Oracle& oracle, double radius) {
@@ -69,9 +70,10 @@ Status shorten_to(Oracle& oracle, double radius) {
 }
 
 Status bound_rows(Oracle& oracle, const char* label, const PreparationOptions& options, double most,
-                  const Preparation& known) {
+                  Preparation& known) {
   const double above = std::min(most, share_of(oracle, options, known.rows));
-  return shorten_to(oracle, EIGENVEIL_TRY(search_bound(oracle, label, options, above, known)));
+  known.found = EIGENVEIL_TRY(search_bound(oracle, label, options, above, known));
+  return shorten_to(oracle, known.found->length);
 }
 
 // The longer the tail, the more of it is noise that all rows pay for. `share_above` takes a bound that is not much
@@ -123,7 +125,7 @@ Status find_mean(Oracle& oracle, const PreparationOptions& options, Preparation&
   EIGENVEIL_TRY(move(result.mean, stated ? refined_radius(first, R, t1, d) : whole));
   if (searches(options)) EIGENVEIL_TRY(bound_rows(oracle, kRoughBoundLabel, options, kRoughlyAbove, result));
   const double R2 = oracle.shape().lattice.radius;
-  if (searches(options)) result.far = R2;
+  if (searches(options)) result.far = result.found;
   const auto refined = EIGENVEIL_TRY(ask_mean(oracle, kRefinedLabel, result.rows));
   const double t2 = refined.deviation;
   // m = m1 + r t1^2 / (t1^2 + t2^2): the two weighted by their precision
@@ -221,8 +223,9 @@ Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   if (!searches(options)) return result;
   const double above = share_of(oracle, options, result.rows);
   if (result.far && options.bound_by == BoundBy::kDirections && above < kTypicallyAbove) {
-    const double typical = EIGENVEIL_TRY(search_bound(oracle, kBoundLabel, options, kTypicallyAbove, result));
-    EIGENVEIL_TRY(shorten_to(oracle, bound_for_tail(std::max(above, 1e-9), *result.far, kTypicallyAbove, typical)));
+    result.found = EIGENVEIL_TRY(search_bound(oracle, kBoundLabel, options, kTypicallyAbove, result));
+    EIGENVEIL_TRY(shorten_to(
+        oracle, bound_for_tail(std::max(above, 1e-9), result.far->length, kTypicallyAbove, result.found->length)));
   } else {
     EIGENVEIL_TRY(bound_rows(oracle, kBoundLabel, options, 1, result));
   }

@@ -42,12 +42,20 @@ struct PreparationOptions {
   bool count_rows = false;     ///< what all rows weigh is private even under replace-one: a noisy count tells it
 };
 
+/// What a search told of the rows' lengths.
+struct FoundLength {
+  double length;
+  double longer;  ///< share of the rows, about
+  double error;   ///< of that share
+};
+
 struct Preparation {
-  double rows;                     ///< public, or a released noisy count: at least 1
-  Vector mean;                     ///< zero unless one was released
-  double mean_deviation = 0;       ///< tau: of the noise of an entry of it
-  bool bound_found = false;        ///< the rows' bound was found by a search
-  std::optional<double> far = {};  ///< a length that a search found about a rough mean: few rows are longer
+  double rows;                            ///< public, or a released noisy count: at least 1
+  Vector mean;                            ///< zero unless one was released
+  double mean_deviation = 0;              ///< tau: of the noise of an entry of it
+  bool bound_found = false;               ///< the rows' bound was found by a search
+  std::optional<FoundLength> far = {};    ///< found about a rough mean: few rows are longer
+  std::optional<FoundLength> found = {};  ///< by the last search
 };
 
 /// The shares of a refined mean that suit rows of that shape: by their number where it is public.

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 
-#include "../bound_label.hpp"
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
@@ -64,7 +63,6 @@ namespace {
 struct Whole {
   std::function<RowSpectrum(const RowSpectrum& seen)> of = {};
   std::optional<double> radius = {};  // that rows were shortened to; none: made of length 1
-  double above = 1;                   // the most of them that were longer than that
   double seen_tau2 = 0;               // tau^2 in units of what is seen,
   double tau2 = 0;                    // and of whole rows
   double unseen = 1;  // by how much eigenvalues grow where noise left none above zero, so that nothing can be told
@@ -177,12 +175,6 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
     const Vector found = flat(whole_rows), at = flat(seen);
     const Matrix J = slopes(whole, seen, found);
     const double scale = whole.scale_deviation ? whole.scale_deviation(whole_rows) : 0.0;
-    // More Gaussian rows would have been longer than the bound than the search let: lengths vary less, as those of
-    // categories do.
-    RowSpectrum about = whole_rows;
-    about.top.array() += whole.tau2;
-    about.rest += whole.tau2;
-    const bool other_rows = whole.radius && share_longer(about, *whole.radius) > 0.98 * whole.above;
     for (Eigen::Index i = 0; i < q; ++i) {
       const Vector towards = error.covariance * J.row(i).transpose();
       const double deviation = std::sqrt(std::max(J.row(i).dot(towards), 1e-300));
@@ -194,8 +186,8 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
       verdict.estimate[i] = found[i];
       verdict.low[i] = std::max(0.0, found[i] - end(-1.96));
       verdict.high[i] = found[i] + end(1.96);
-      if (!other_rows) continue;
-      // At the least rows are what is seen of them, and as far above the estimate.
+      if (!whole_rows.limited) continue;
+      // Lengths vary less, as those of categories do: at the least rows are what is seen of them, and as far above.
       const double most = found[i] / at[i], reach = 1.96 * std::sqrt(error.covariance(i, i)) / at[i];
       verdict.low[i] = std::min(verdict.low[i], std::max(0.0, at[i] * (1 - reach)));
       verdict.high[i] = std::max(verdict.high[i], found[i] * most * (1 + reach));
@@ -248,18 +240,27 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
   return result;
 }
 
+// How many rows may be longer than the lengths that searches found: so many as were wanted, and those by which the
+// search and as many rows may be off.
+std::vector<LengthLimit> limits_of(const Preparation& prepared) {
+  constexpr double kDeviations = 2;
+  std::vector<LengthLimit> limits;
+  for (const auto& found : {prepared.far, prepared.found}) {
+    if (!found) continue;
+    const double of_rows = std::sqrt(found->longer * (1 - found->longer) / std::max(prepared.rows, 1.0));
+    limits.push_back({found->length, found->longer + kDeviations * (found->error + of_rows)});
+  }
+  return limits;
+}
+
 }  // namespace
 
 Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius) {
   Whole whole;
   if (released.prepared.bound_found) {
-    // The search for the bound leaves no more rows above it: so many of the typical ones, or as noise has it.
-    constexpr double kTypicallyAbove = 0.25;
-    const PreparationOptions& by = options.preparation;
-    const double n_mu = radius * radius / std::max(released.noise, 1e-300);
-    const auto columns = static_cast<std::size_t>(released.covariance.cols());
-    whole.above = std::max(kTypicallyAbove, share_above(by.bound_by, by.directions, columns, n_mu));
-    whole.of = [radius, above = whole.above](const RowSpectrum& seen) { return unshortened(seen, radius, above); };
+    whole.of = [radius, limits = limits_of(released.prepared)](const RowSpectrum& seen) {
+      return unshortened(seen, radius, limits);
+    };
     whole.radius = radius;
     whole.tau2 = whole.seen_tau2 = std::pow(released.prepared.mean_deviation, 2);
   }
@@ -281,7 +282,6 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   options.preparation.bound_by = BoundBy::kMiddle;
   auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
-  const double off = 4 / EIGENVEIL_TRY(oracle.planned_epsilon(kBoundLabel));  // rows that the search errs by
   // Half of the rows are as long as R already. A bound that next to no row is shorter than makes the others as long.
   constexpr double kNextToNothing = 0x1p-10;
   const double R = oracle.shape().lattice.radius;
@@ -310,7 +310,8 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   whole.seen_tau2 = tau * tau / (R * R);
   whole.tau2 = tau * tau;
   whole.unseen = middle;
-  whole.scale_deviation = [of_step, rows = released.prepared.rows, off](const RowSpectrum& found) {
+  whole.scale_deviation = [of_step, rows = released.prepared.rows,
+                           off = 2 * released.prepared.found->error](const RowSpectrum& found) {
     return std::hypot(of_step, deviation_of_middle(found, rows, off));
   };
   auto result = components_by(std::move(released), options, whole);

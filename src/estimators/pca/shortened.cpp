@@ -58,12 +58,20 @@ double exceeded_by(Vector squared, double share) {
   return squared[i];
 }
 
+// By how much squared lengths may grow until as many are longer as a limit lets.
+double room_under(const std::vector<LengthLimit>& limits, const Vector& squared) {
+  double room = 1e300;
+  for (const auto& [length, longer] : limits)
+    room = std::min(room, length * length / std::max(exceeded_by(squared, longer), 1e-300));
+  return room;
+}
+
 double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum.rest * spectrum.others; }
 
 }  // namespace
 
 // E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
-RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, double above) {
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, const std::vector<LengthLimit>& limits) {
   constexpr int kPasses = 60;
   const Squares& z = draw(seen.top.size(), seen.others);
   const Vector of_all = z.top.colwise().sum();
@@ -71,28 +79,34 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, d
   RowSpectrum found{seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
   const RowSpectrum wanted = found;
   for (int pass = 0; pass < kPasses; ++pass) {
-    const Vector before = found.top;
+    const RowSpectrum before = found;
     const Vector weights = weights_of(squared_lengths(z, found), radius);
     // E w^2 z_i^2 / E z_i^2: of the same draws, whose own error then cancels
     const Vector kept = (z.top.transpose() * weights).cwiseQuotient(of_all);
     // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
-    found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
+    if (kept.size() > 0) found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
     if (seen.others > 0) found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
     if (radius) {
       found.top = found.top.cwiseMin(10 * wanted.top);
       found.rest = std::min(found.rest, 10 * wanted.rest);
-      if (above < 1) {
-        const double longest = exceeded_by(squared_lengths(z, found), above);
-        const double scale = std::min(1.0, *radius * *radius / std::max(longest, 1e-300));
-        found.top *= scale;
-        found.rest *= scale;
+      const double scale = std::min(1.0, room_under(limits, squared_lengths(z, found)));
+      found.limited = scale < 1;
+      if (found.limited) {
+        // Nothing was longer after it was shortened.
+        found.top = (scale * found.top).cwiseMax(wanted.top);
+        found.rest = std::max(scale * found.rest, wanted.rest);
       }
     } else {
       const double sum = total(found);
       found.top /= sum;
       found.rest /= sum;
     }
-    if ((found.top - before).cwiseAbs().maxCoeff() <= kSettled * total(found)) break;
+    const double change = (found.top - before.top).cwiseAbs().sum() + std::abs(found.rest - before.rest) * found.others;
+    if (change <= kSettled * total(found)) break;
+  }
+  if (found.limited) {
+    found.top = found.top.cwiseProduct(wanted.top).cwiseSqrt();
+    found.rest = std::sqrt(found.rest * wanted.rest);
   }
   return found;
 }
@@ -107,16 +121,11 @@ Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> rad
   return squares.transpose() * squares / static_cast<double>(kDraws);
 }
 
-double share_longer(const RowSpectrum& spectrum, double radius) {
-  const Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
-  return static_cast<double>((squared.array() > radius * radius).count()) / static_cast<double>(kDraws);
-}
-
 double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off) {
   const Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
   const double low = std::max(exceeded_by(squared, 0.6), 1e-300), high = exceeded_by(squared, 0.4);
   const double n = std::max(rows, 1.0);
-  return std::log(std::max(high / low, 1.0)) / 0.2 * std::hypot(0.5 / std::sqrt(n), off / n);
+  return std::log(std::max(high / low, 1.0)) / 0.2 * std::hypot(0.5 / std::sqrt(n), off);
 }
 
 double middle_squared_length(const RowSpectrum& spectrum) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "eigenveil/base/types.hpp"
 
@@ -11,24 +12,30 @@ namespace eigenveil {
 struct RowSpectrum {
   Vector top;
   double rest;
-  double others;  ///< how many there are of `rest`
+  double others;         ///< how many there are of `rest`
+  bool limited = false;  ///< Gaussian rows would have varied more in length than these did
+};
+
+/// At most that share of the rows is longer.
+struct LengthLimit {
+  double length;
+  double longer;
 };
 
 /// The spectrum of rows whose second moments have the spectrum `seen` after they were shortened to `radius`; without
 /// one, after they were all made of length 1, and then the sum of the result is 1. For Gaussian rows: their lengths
 /// vary no more than their spectrum says, and directions stay what they are. Rows of longer tails had larger
-/// eigenvalues. `above`: the most of them that were longer than `radius`. Where Gaussian rows would have been more, the
-/// rows were not: then as many are.
-RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, double above = 1);
-
-/// The share of Gaussian rows of that spectrum that are longer than `radius`.
-double share_longer(const RowSpectrum& spectrum, double radius);
+/// eigenvalues. Where more Gaussian rows would have been longer than the limits let, rows were not Gaussian and vary
+/// less: the result is `limited`, half way between what is seen and as much as the limits let.
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius,
+                        const std::vector<LengthLimit>& limits = {});
 
 /// The covariance of what one row of that spectrum adds to the second moments after it was shortened: to its squares
 /// along the top, and to the mean of those along all others.
 Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> radius);
 
-/// Deviation of the logarithm of the middle squared length of that many Gaussian rows, of which `off` are miscounted.
+/// Deviation of the logarithm of the middle squared length of that many Gaussian rows, of which the share `off` is
+/// miscounted.
 double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off);
 
 /// The squared length that half of Gaussian rows of that spectrum exceed.
