@@ -88,6 +88,44 @@ TEST(FoundBound, ValuesAreThoseOfWholeRows) {
   }
 }
 
+// As of a few columns with a category: sexes one apart, all else small. Taken for Gaussian ones, half of which are
+// shortened, such rows had been ten times as large.
+TEST(FoundBound, RowsThatAreAboutEquallyLongAreNotTakenForGaussian) {
+  RowMajorMatrix rows = spiked_rows(2000, 6, 7);
+  rows *= 0.1;
+  for (Eigen::Index i = 0; i < rows.rows(); ++i) rows(i, 0) = i % 2 ? 0.85 : -0.85;
+  const double truth = 0.85 * 0.85;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const PcaResult pca = released(PcaMethod::kGram, rows, 3, BoundBy::kDirections, seed);
+    EXPECT_NEAR(pca.eigenvalues[0], truth, 0.3 * truth);
+    const auto verdict = pca.judge();
+    ASSERT_TRUE(verdict.ok());
+    EXPECT_NEAR(verdict->estimate[0], truth, 0.3 * truth);
+    EXPECT_LT(verdict->low[0], truth);
+    EXPECT_GT(verdict->high[0], truth);
+    EXPECT_LT(verdict->high[0], 2 * truth);
+  }
+}
+
+TEST(Unshortened, StaysBetweenWhatIsSeenAndWhatLimitsLet) {
+  const RowSpectrum seen{Vector::Constant(2, 0.4), 0.01, 4};
+  const RowSpectrum free = unshortened(seen, 1.0);
+  EXPECT_GT(free.top[0], 2 * seen.top[0]);
+  EXPECT_FALSE(free.limited);
+  // No row is longer than 1.1 but for one in a hundred.
+  const RowSpectrum limited = unshortened(seen, 1.0, {{1.1, 0.01}});
+  EXPECT_TRUE(limited.limited);
+  EXPECT_GE(limited.top.minCoeff(), seen.top[0]);
+  EXPECT_GE(limited.rest, seen.rest);
+  EXPECT_LT(limited.top[0], 1.1 * seen.top[0]);
+  // A limit that the rows keep says nothing.
+  const RowSpectrum kept = unshortened(seen, 1.0, {{1.0, 0.999}, {100.0, 0.1}});
+  EXPECT_EQ(kept.top, free.top);
+  // Nothing stands out: all have one eigenvalue.
+  const RowSpectrum flat = unshortened({Vector(0), 0.15, 6}, 1.0);
+  EXPECT_GT(flat.rest, 0.15);
+}
+
 TEST(FoundBound, RangesThatAreTenTimesTooWideCostNextToNothing) {
   const RowMajorMatrix rows = spiked_rows(20000, 40, 4);
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSphere, PcaMethod::kAdaptivePower}) {
