@@ -7,11 +7,14 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <list>
+#include <numeric>
 
 #include "eigenveil/data/given_rows.hpp"
 #include "eigenveil/data/joined_source.hpp"
 #include "eigenveil/data/memory_source.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace eigenveil {
 namespace {
@@ -174,18 +177,106 @@ TEST(Arrow, NumbersOfEveryTypeBecomeRows) {
   EXPECT_EQ(stream.arrays_released, 1);
 }
 
+SourceOptions whose(BadRows bad_rows) {
+  SourceOptions options;
+  options.columns = {"a"};
+  options.person = PersonColumn{"who", {5}};
+  options.bad_rows = bad_rows;
+  return options;
+}
+
+Result<std::vector<PersonId>> people(Stream& stream, BadRows bad_rows = BadRows::kError) {
+  GivenRows given(EIGENVEIL_TRY(arrow_source(stream.get())));
+  const auto chosen = EIGENVEIL_TRY(given.take(whose(bad_rows)));
+  RawBatch batch;
+  EIGENVEIL_TRY(chosen->next(batch, 100));
+  return batch.people;
+}
+
+// The people of a CSV file with these ids, in quotes.
+std::vector<PersonId> people_of_lines(const std::vector<std::string>& ids) {
+  const test::TempDir dir;
+  std::string lines = "who,a\n";
+  for (const std::string& id : ids) lines += '"' + id + "\",1\n";
+  SourceOptions options = whose(BadRows::kError);
+  options.header = HeaderRule::kYes;
+  const auto source = open_source(dir.write_file("t.csv", lines), options);
+  RawBatch batch;
+  EXPECT_TRUE((*source)->next(batch, 100).ok());
+  return batch.people;
+}
+
+std::unique_ptr<Stream> ones(std::size_t rows) {
+  auto stream = std::make_unique<Stream>();
+  stream->add<double>("a", "g", std::vector<double>(rows, 1));
+  return stream;
+}
+
+TEST(Arrow, PeopleAreThoseOfACsvFileWithTheSameIds) {
+  // Nothing is joined that is written differently: case, forms of Unicode, zeros in front, signs.
+  const std::vector<std::string> texts = {"1",
+                                          "01",
+                                          "+1",
+                                          "1.0",
+                                          "-0",
+                                          "0",
+                                          "q",
+                                          "Q",
+                                          "\u00e9",
+                                          "e\u0301",
+                                          "a b",
+                                          "NA",
+                                          "null",
+                                          "",
+                                          "?",
+                                          "9007199254740993",
+                                          std::string(100'000, 'z'),
+                                          "q"};
+  const auto expected = people_of_lines(texts);
+  ASSERT_EQ(expected.size(), texts.size());
+  auto stream = ones(texts.size());
+  stream->add_text("who", texts);
+  EXPECT_EQ(*people(*stream), expected);
+  auto words = ones(texts.size());
+  std::vector<std::int8_t> indices(texts.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  words->add_dictionary("who", indices, texts);
+  EXPECT_EQ(*people(*words), expected);
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool nobody = expected[i].missing() && expected[j].missing();
+      EXPECT_EQ(expected[i] == expected[j], texts[i] == texts[j] || nobody) << texts[i] << ", " << texts[j];
+    }
+}
+
+TEST(Arrow, NumbersArePeopleByTheirDigits) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 53) + 1;
+  auto wide = ones(4);
+  wide->add<std::int64_t>("who", "l", {kLarge - 1, kLarge, -kLarge, 0});
+  EXPECT_EQ(*people(*wide), people_of_lines({"9007199254740992", "9007199254740993", "-9007199254740993", "0"}));
+  auto natural = ones(2);
+  natural->add<std::uint64_t>("who", "L", {std::numeric_limits<std::uint64_t>::max(), 7});
+  EXPECT_EQ(*people(*natural), people_of_lines({"18446744073709551615", "7"}));
+  auto real = ones(4);
+  real->add<double>("who", "g", {0.0, -0.0, 1, std::nan("")});
+  EXPECT_EQ(*people(*real), people_of_lines({"0", "0", "1", ""}));
+  auto holes = ones(3);
+  holes->add<std::int64_t>("who", "l", {5, 5, 5}, {0b101}, 1);
+  EXPECT_EQ(*people(*holes), people_of_lines({"5", "", "5"}));
+}
+
+// What a CSV file cannot say: blanks around a text and a NUL byte in it.
+TEST(Arrow, TextsArePeopleByAllTheirBytes) {
+  using namespace std::string_literals;
+  auto stream = ones(6);
+  stream->add_text("who", {"q", "q ", " q", "q\0"s, "q\0r"s, "q"});
+  const auto found = *people(*stream);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(found[i], found[j]) << i << ", " << j;
+  EXPECT_EQ(found[0], found[5]);
+}
+
 TEST(Arrow, ANumberThatIsNoWholeIdIsOnePersonInAllItsRows) {
-  const auto people = [](Stream& stream, BadRows bad_rows) -> Result<std::vector<PersonId>> {
-    SourceOptions options;
-    options.columns = {"a"};
-    options.person = PersonColumn{"who", {5}};
-    options.bad_rows = bad_rows;
-    GivenRows given(EIGENVEIL_TRY(arrow_source(stream.get())));
-    const auto chosen = EIGENVEIL_TRY(given.take(options));
-    RawBatch batch;
-    EIGENVEIL_TRY(chosen->next(batch, 10));
-    return batch.people;
-  };
   const auto doubles = [] {
     auto stream = std::make_unique<Stream>();
     stream->add<double>("a", "g", {1, 1, 1});

@@ -2,6 +2,7 @@
 #include "eigenveil/data/person.hpp"
 
 #include "eigenveil/data/whose.hpp"
+#include "tests/data/hdf5_file.hpp"
 #include "tests/data/reading.hpp"
 
 namespace eigenveil::test {
@@ -78,6 +79,44 @@ TEST_F(Person, TheTypeOfTheNumbersSaysWhichIdsAreWhole) {
   EXPECT_TRUE(people(numbers<std::int32_t>("<i4", {1, 1 << 24}), "1", strict()).ok());
   const auto same = people(numbers<float>("<f4", {0x1p24F}), "1", forgiving());
   EXPECT_EQ(same->front(), person_of("16777216", {5})) << "as another part of a folder has it";
+}
+
+// HDF5 has ids as arrays have them: by the number, whatever the type that holds it.
+TEST_F(Person, OfHdf5AreWhoTheyAreInTheOtherFiles) {
+  const std::vector<double> ids = {1, 0, -0.0, -7, 16777215, 1};
+  std::vector<double> rows;
+  std::string csv;
+  for (const double id : ids) {
+    rows.insert(rows.end(), {id, 1});
+    csv += std::to_string(static_cast<int>(id)) + ",1\n";
+  }
+  SourceOptions lines = strict();
+  lines.header = HeaderRule::kNo;
+  const auto expected = *people(dir_.write_file("t.csv", csv), "1", lines);
+  EXPECT_EQ(expected[1], expected[2]);
+  for (const hid_t type : {H5T_NATIVE_DOUBLE, H5T_NATIVE_FLOAT, H5T_STD_I32BE, H5T_STD_I64LE}) {
+    const auto found = people(write_hdf5(dir_.file("t.h5"), 2, rows, type), "1", strict());
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    EXPECT_EQ(*found, expected);
+  }
+  const auto of = [&](double id, hid_t type, const SourceOptions& options) {
+    return people(write_hdf5(dir_.file("t.h5"), 2, {id, 1, id, 1}, type), "1", options);
+  };
+  for (const auto& [id, type] : {std::pair{0x1p53, H5T_STD_I64LE},
+                                 {0x1p60, H5T_STD_I64LE},
+                                 {0x1p63, H5T_STD_U64LE},
+                                 {0x1p53, H5T_NATIVE_DOUBLE},
+                                 {0x1p24, H5T_NATIVE_FLOAT},
+                                 {1.5, H5T_NATIVE_DOUBLE},
+                                 {kInf, H5T_NATIVE_DOUBLE},
+                                 {-kInf, H5T_NATIVE_FLOAT}}) {
+    EXPECT_FALSE(of(id, type, strict()).ok()) << id;
+    const auto found = of(id, type, forgiving());
+    ASSERT_TRUE(found.ok()) << id;
+    EXPECT_FALSE((*found)[0].missing()) << id;
+    EXPECT_EQ((*found)[0], (*found)[1]) << id;
+  }
+  EXPECT_TRUE(of(kNaN, H5T_NATIVE_DOUBLE, strict())->front().missing());
 }
 
 TEST_F(Person, ALineThatIsMalformedKeepsAnIdThatIsItsFirstField) {

@@ -203,6 +203,38 @@ TEST(People, IdsAreCountedInAsManyPartsAsMemoryAsksFor) {
   }
 }
 
+// All 128 bits say who somebody is: half of them would collide among some billions.
+TEST(People, WhoShareHalfAHashAreTwo) {
+  const std::vector<PersonId> ids = {{1 << 20, 7}, {1 << 20, 8}, {2 << 20, 7}, {1 << 20, 7}, {0, 7}, {1 << 20, 0}};
+  PersonIds all(std::size_t{1} << 20, "");
+  ASSERT_TRUE(all.append(ids.data(), ids.size()).ok());
+  EXPECT_EQ(all.count()->rows_of, (std::vector<std::uint32_t>{2, 1, 1, 1, 1}));
+  for (const int threads : {1, 2, 4}) EXPECT_EQ(all.count_rows(threads)->people, 5U) << threads;
+}
+
+// Whatever were quadratic in a person's rows would not end; more than 2^20 rows weigh nothing in counts.
+TEST(People, MayHaveMillionsOfRows) {
+  constexpr std::uint32_t kRows = 3'000'000;
+  std::vector<PersonId> ids(kRows, person_of("p", {}));
+  ids[kRows / 2] = person_of("q", {});
+  for (const std::size_t memory : {std::size_t{1} << 30, std::size_t{6} << 20}) {
+    PersonIds all(memory, "");
+    ASSERT_TRUE(all.append(ids.data(), ids.size()).ok());
+    EXPECT_EQ(all.count()->rows_of, (std::vector<std::uint32_t>{kRows - 1, 1}));
+    const auto counts = *all.count_rows(2);
+    EXPECT_EQ(counts.people, 2U);
+    std::vector<std::int32_t> buffer;
+    EXPECT_EQ((*counts.rows_with.read(0, buffer))[0], static_cast<std::int32_t>(kRows - 1));
+  }
+  constexpr std::uint64_t kMany = (1 << 20) + 1;
+  std::vector<int> people(kMany, 1);
+  people.push_back(2);
+  const auto rows = lattice_rows(std::vector<LatticeRow>(kMany + 1, {300}), 1, {.bits = 12, .people = people});
+  EXPECT_EQ(rows.units(), 2U);
+  EXPECT_TRUE(gram_sum(rows)->at(0) == static_cast<Int128>(kMany * (kWhole / kMany) + kWhole) * 90000);
+  EXPECT_EQ(plain_of(rows).counts[0], 1 << 20);
+}
+
 TEST(People, IdsAreTextsAndWholeNumbers) {
   EXPECT_NE(person_of("1", {}), person_of("01", {}));
   EXPECT_NE(person_of("1", {}), person_of("1", {1})) << "the key is part of it";
