@@ -57,11 +57,12 @@ Result<FoundLength> search_bound(Oracle& oracle, const char* label, const Prepar
   const std::vector<double> grid = bound_grid(shape.lattice.radius);
   // The search errs by some 2 / epsilon rows: a target within that of none lets it run on to longer rows.
   const double error = (options.bound_by == BoundBy::kMoments ? 0.5 : 2) / EIGENVEIL_TRY(oracle.planned_epsilon(label));
-  const auto target = static_cast<std::int64_t>(std::min(above * rows + error, rows / 2));
-  const auto found = EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, target));
+  const double target = std::min(above * rows + error, rows / 2);
+  const auto found =
+      EIGENVEIL_TRY(oracle.first_at_most(label, NormExceedance{grid, {}}, static_cast<std::int64_t>(target)));
   const double least = known.mean_deviation * std::sqrt(static_cast<double>(shape.columns)) / 2;
   const double n = std::max(rows, 1.0);
-  return FoundLength{std::clamp(least, grid[*found], shape.lattice.radius), static_cast<double>(target) / n, error / n};
+  return FoundLength{std::clamp(least, grid[*found], shape.lattice.radius), target / n, error / n};
 }
 
 Status shorten_to(Oracle& oracle, double radius) {

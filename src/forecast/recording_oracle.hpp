@@ -23,7 +23,9 @@ class RecordingOracle final : public Oracle {
     if (const auto* apply = std::get_if<Apply>(&query)) passes.push_back({apply->X.columns()});
     return recorded(label, oracle_.ask(label, query), rows_);
   }
-  Result<Answer> ask_rest(const std::string& label) override { return recorded(label, oracle_.ask_rest(label), rows_); }
+  Result<Answer> ask_rest(const std::string& label, const SumQuery& query) override {
+    return recorded(label, oracle_.ask_rest(label, query), rows_);
+  }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override {
     record_search(label);

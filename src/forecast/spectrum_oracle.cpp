@@ -170,20 +170,19 @@ Result<Answer> SpectrumOracle::noised(Matrix sum, double deviation, const std::s
 }
 
 Result<Answer> SpectrumOracle::ask(const std::string& label, const SumQuery& query) {
-  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
+  return answer(label, query, EIGENVEIL_TRY(meter_.gaussian(label)));
+}
+
+Result<Answer> SpectrumOracle::ask_rest(const std::string& label, const SumQuery& query) {
+  return answer(label, query, EIGENVEIL_TRY(meter_.rest(label)));
+}
+
+Result<Answer> SpectrumOracle::answer(const std::string& label, const SumQuery& query, Mu mu) {
   Matrix sum = EIGENVEIL_TRY(sum_of(query));
   if (sum.size() == 0) return loss();
   const PrivateSum asked = empty_sum(query, shape().columns, shape().lattice, plan().adjacency);
   EIGENVEIL_TRY(GaussianMechanism::noise_for(asked, mu));  // refuses what cannot be drawn
-  last_ = sum;
-  last_asked_ = asked;
   return noised(std::move(sum), deviation_of(asked, mu), label, asked.layout == PrivateSum::Layout::kSymmetric);
-}
-
-Result<Answer> SpectrumOracle::ask_rest(const std::string& label) {
-  const auto mu = EIGENVEIL_TRY(meter_.rest(label));
-  if (!last_asked_) return loss();
-  return noised(last_, deviation_of(*last_asked_, mu), label, last_asked_->layout == PrivateSum::Layout::kSymmetric);
 }
 
 PrivateCounts SpectrumOracle::counted(const Vector& values, const std::vector<double>& grid) const {

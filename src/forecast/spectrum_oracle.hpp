@@ -23,7 +23,7 @@ class SpectrumOracle final : public LawOracle {
   bool at_a_loss() const override { return at_a_loss_; }
   double stretch() const override { return stretch_; }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override;
-  Result<Answer> ask_rest(const std::string& label) override;
+  Result<Answer> ask_rest(const std::string& label, const SumQuery& query) override;
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override;
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
@@ -44,6 +44,7 @@ class SpectrumOracle final : public LawOracle {
   Matrix filtered(const Matrix& X, const Matrix& t, const Vector& weights) const;  ///< the product, over n
   Result<Matrix> sum_of(const SumQuery& query) const;                              ///< empty: at a loss
   PrivateCounts counted(const Vector& values, const std::vector<double>& grid) const;
+  Result<Answer> answer(const std::string& label, const SumQuery& query, Mu mu);
   Result<Answer> noised(Matrix sum, double deviation, const std::string& label, bool symmetric);
 
   const LawColumns& columns_;
@@ -60,8 +61,6 @@ class SpectrumOracle final : public LawOracle {
   Vector weights_;  ///< of the few rows: what the bound leaves of their length
   Vector root_;     ///< D: diagonal
   bool at_a_loss_ = false;
-  Matrix last_;                           ///< sum that was asked for
-  std::optional<PrivateSum> last_asked_;  ///< its layout and sensitivity
 };
 
 }  // namespace eigenveil

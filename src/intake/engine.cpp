@@ -24,9 +24,9 @@ class ObservedOracle final : public Oracle {
     tell(label);
     return noted(label, oracle_->ask(label, query));
   }
-  Result<Answer> ask_rest(const std::string& label) override {
+  Result<Answer> ask_rest(const std::string& label, const SumQuery& query) override {
     tell(label, std::max(1LL, planned_ - asked_));
-    return noted(label, oracle_->ask_rest(label));
+    return noted(label, oracle_->ask_rest(label, query));
   }
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override {

@@ -11,7 +11,7 @@
 
 namespace eigenveil {
 
-Result<Answer> Oracle::ask_rest(const std::string& label) {
+Result<Answer> Oracle::ask_rest(const std::string& label, const SumQuery& /*query*/) {
   return usage_error(fmt::format("'{}' stands for other answers; this engine gives every answer of the plan", label));
 }
 
@@ -80,7 +80,7 @@ Status LocalOracle::begin() {
 }
 
 RowSums& LocalOracle::afresh() {
-  last_.reset();
+  last_gram_.reset();
   return *sums_;
 }
 
@@ -90,21 +90,27 @@ Result<Answer> LocalOracle::release(PrivateSum sum, Mu mu) {
   return Answer(std::move(released), deviation);
 }
 
-Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query) {
-  EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
-  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
+Result<Answer> LocalOracle::answer(const SumQuery& query, Mu mu) {
   const PrivateSum asked = empty_sum(query, sums_->here().columns(), lattice(), adjacency());
   if (const auto noise = GaussianMechanism::noise_for(asked, mu); !noise) return noise.error();
   EIGENVEIL_TRY(begin());
+  const bool gram = std::holds_alternative<Gram>(query);
+  if (gram && last_gram_) return release(*std::exchange(last_gram_, std::nullopt), mu);
   auto sum = EIGENVEIL_TRY(afresh().sum(query, adjacency()));
-  if (!meter_.complete()) last_ = sum;
+  if (gram && !meter_.complete()) last_gram_ = sum;
   return release(std::move(sum), mu);
 }
 
-Result<Answer> LocalOracle::ask_rest(const std::string& label) {
-  if (!last_) return internal_error(fmt::format("'{}' repeats a sum, and none was asked for just now", label));
+Result<Answer> LocalOracle::ask(const std::string& label, const SumQuery& query) {
+  EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
+  const auto mu = EIGENVEIL_TRY(meter_.gaussian(label));
+  return answer(query, mu);
+}
+
+Result<Answer> LocalOracle::ask_rest(const std::string& label, const SumQuery& query) {
+  EIGENVEIL_TRY(validate(query, sums_->here().facts(), adjacency()));
   const auto mu = EIGENVEIL_TRY(meter_.rest(label));
-  return release(*std::exchange(last_, std::nullopt), mu);
+  return answer(query, mu);
 }
 
 Result<Released<std::size_t>> LocalOracle::first_at_most(const std::string& label, const NormExceedance& query,

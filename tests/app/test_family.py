@@ -52,7 +52,7 @@ class Family(AppTest):
     def test_auto_says_what_it_chose_and_why(self):
         released = self.fit("--report", "report.html")
         self.assertEqual(released["method"], "pilot")
-        self.assertIn(released["pilot"]["chosen"], ("gram", "adaptive-power"))
+        self.assertIn(released["pilot"]["chosen"], ("gram", "sphere", "adaptive-power"))
         self.assertIn(released["pilot"]["sentence"].split(",")[0], (self.folder / "report.html").read_text())
         self.fit("--adjacency", "add-remove-one")
         self.assertEqual(self.fit("--columns", "1-6")["method"], "gram")

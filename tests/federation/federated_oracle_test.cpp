@@ -171,7 +171,8 @@ TEST_P(Sites, GiveTheSumsOfAllRowsWithTheNoiseTheySay) {
     ASSERT_TRUE(answer.ok()) << answer.error().message;
     compare(label, *answer, exact(query, rows));
   }
-  EXPECT_FALSE(oracle.ask_rest("rest").ok()) << "sites give every answer of the plan; and nothing was asked of them";
+  EXPECT_FALSE(oracle.ask_rest("rest", Gram{}).ok())
+      << "sites give every answer of the plan; and nothing was asked of them";
   constexpr std::int64_t kTarget = 60;
   const auto first = oracle.first_at_most("norms", NormExceedance{{1, 2, 3, 4, 5}, {}}, kTarget);
   ASSERT_TRUE(first.ok()) << first.error().message;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/support/rows.hpp"
 
 namespace eigenveil {
@@ -70,30 +72,102 @@ TEST(LocalOracle, RepeatsASumWithAllTheNoiseThatIsLeft) {
                                     {"product", GaussianEvent{3 * mu}},
                                     {"product again", GaussianEvent{4 * mu}}}),
                            log);
-  EXPECT_FALSE(oracle.ask_rest("gram").ok()) << "nothing was asked for";
   const auto pilot = oracle.ask("pilot", Gram{});
   ASSERT_TRUE(pilot.ok());
-  const auto rest = oracle.ask_rest("gram");
+  const auto rest = oracle.ask_rest("gram", Gram{});
   ASSERT_TRUE(rest.ok());
   EXPECT_NEAR(pilot->deviation() / rest->deviation(), 5, 1e-6);
   expect_near(rest->value(), Matrix((Matrix(2, 2) << 10, 12, 12, 20).finished()));
   EXPECT_NE(pilot->value()(0, 0), rest->value()(0, 0)) << "noise of its own";
   EXPECT_TRUE(oracle.complete());
-  EXPECT_FALSE(oracle.ask_rest("gram").ok()) << "once";
+  EXPECT_FALSE(oracle.ask_rest("gram", Gram{}).ok()) << "once";
+}
+
+std::vector<SumQuery> some_sums() {
+  return {Gram{}, ClassSums{1}, ClassCounts{1}, Apply{*Directions::quantise(Matrix::Identity(2, 2))}};
+}
+
+// Whatever the rest is given to, and whatever rows are by then: to the last bit what a plan of that one answer gives,
+// so its noise is that of its own sensitivity.
+TEST(LocalOracle, GivesTheRestOfAPlanToAnySum) {
+  std::vector<std::string> log;
+  const PrivacyPlan plan = plan_of({{"pilot", GaussianEvent{0.25}},
+                                    {"one", GaussianEvent{0.75}},
+                                    {"search", PureEvent{0.1}},
+                                    {"two", GaussianEvent{0.5}, 4}},
+                                   Adjacency::kAddRemoveOne);
+  Meter meter(plan);
+  ASSERT_TRUE(meter.gaussian("pilot").ok());
+  const Mu rest = *meter.rest("rest");
+  EXPECT_LE(rest.value(), 1.25);
+  EXPECT_GT(rest.value(), 1.25 - 1e-9);
+  const PrivacyPlan same =
+      plan_of({{"pilot", GaussianEvent{0.25}}, {"rest", GaussianEvent{rest}}}, Adjacency::kAddRemoveOne);
+  for (const double radius : {8.0, 1.0})
+    for (const SumQuery& query : some_sums()) {
+      auto oracle = oracle_for(plan, log), planned = oracle_for(same, log);
+      for (auto* one : {&oracle, &planned}) {
+        ASSERT_TRUE(one->ask("pilot", Gram{}).ok());
+        ASSERT_TRUE(radius == 8 || one->recenter(Vector::Zero(2), *RowBound::of(radius)).ok());
+      }
+      const auto given = oracle.ask_rest("rest", query), expected = planned.ask("rest", query);
+      ASSERT_TRUE(given.ok()) << given.error().message;
+      ASSERT_TRUE(expected.ok()) << expected.error().message;
+      EXPECT_EQ(given->value(), expected->value()) << query.index();
+      EXPECT_EQ(given->deviation(), expected->deviation()) << query.index();
+      EXPECT_TRUE(oracle.complete());
+    }
+}
+
+TEST(LocalOracle, GivesTheRestOfAPlanOnce) {
+  const PrivacyPlan plan = plan_of({{"one", GaussianEvent{0.5}}, {"search", PureEvent{0.5}}});
+  const FilteredApply filtered{*Directions::quantise(Matrix::Identity(2, 1)), {1, 3, 1024 * 1024}, FilterMode::kDrop};
+  const std::vector<std::function<bool(LocalOracle&)>> again = {
+      [](LocalOracle& oracle) { return oracle.ask_rest("rest", Gram{}).ok(); },
+      [](LocalOracle& oracle) { return oracle.ask_rest("one", ClassSums{1}).ok(); },
+      [](LocalOracle& oracle) { return oracle.ask("one", Gram{}).ok(); },
+      [](LocalOracle& oracle) {
+        return oracle.first_at_most("search", NormExceedance{{1, 2}, {}}, 1).ok();
+      },
+      [&](LocalOracle& oracle) { return oracle.ask_filtered("search", "one", filtered, 1).ok(); }};
+  for (const auto& more : again) {
+    std::vector<std::string> log;
+    auto oracle = oracle_for(plan, log);
+    ASSERT_TRUE(oracle.ask_rest("rest", Gram{}).ok());
+    EXPECT_EQ(log, (std::vector<std::string>{"begin"})) << "the ledger knows it before the answer";
+    EXPECT_FALSE(more(oracle));
+    EXPECT_FALSE(oracle.complete()) << "the run is broken";
+  }
+}
+
+// Refused by what is public, and before anything of the plan is given up.
+TEST(LocalOracle, GivesTheRestOfAPlanToNoBadQuery) {
+  std::vector<std::string> log;
+  {
+    auto oracle = oracle_for(plan_of({{"one", GaussianEvent{0.5}}}), log);
+    EXPECT_FALSE(oracle.ask_rest("rest", Apply{*Directions::quantise(Matrix::Identity(5, 1))}).ok());
+    EXPECT_FALSE(oracle.ask_rest("rest", ClassSums{3}).ok()) << "rows of no classes";
+    EXPECT_TRUE(log.empty());
+    EXPECT_TRUE(oracle.ask_rest("rest", Gram{}).ok());
+  }
+  log.clear();
+  auto broken = oracle_for(plan_of({{"one", GaussianEvent{0.5}}}), log, true);
+  EXPECT_FALSE(broken.ask_rest("rest", Gram{}).ok()) << "the ledger could not record it";
+  EXPECT_FALSE(broken.ask_rest("rest", Gram{}).ok()) << "and it was given up";
 }
 
 // What was kept dies with the rows that it was the sum of.
 TEST(LocalOracle, RepeatsNoSumOfOtherRows) {
   std::vector<std::string> log;
   const PrivacyPlan plan = plan_of({{"pilot", GaussianEvent{kQuiet}}, {"gram", GaussianEvent{kQuiet}}});
-  auto shorter = oracle_for(plan, log);
-  ASSERT_TRUE(shorter.ask("pilot", Gram{}).ok());
+  auto shorter = oracle_for(plan, log), mapped = oracle_for(plan, log);
+  ASSERT_TRUE(shorter.ask("pilot", Gram{}).ok() && mapped.ask("pilot", Gram{}).ok());
+  // (3, 4), (1, 0) and (0, -2) become (.6, .8), (1, 0) and (0, -1).
+  const Matrix of_length_one = (Matrix(2, 2) << 1.36, 0.48, 0.48, 1.64).finished();
   ASSERT_TRUE(shorter.recenter(Vector::Zero(2), *RowBound::of(1)).ok());
-  EXPECT_FALSE(shorter.ask_rest("gram").ok());
-  auto mapped = oracle_for(plan, log);
-  ASSERT_TRUE(mapped.ask("pilot", Gram{}).ok());
+  expect_near(shorter.ask_rest("gram", Gram{})->value(), of_length_one);
   ASSERT_TRUE(mapped.remap(*LinearMap::quantise(Matrix::Identity(2, 2)), *RowBound::of(1)).ok());
-  EXPECT_FALSE(mapped.ask_rest("gram").ok());
+  expect_near(mapped.ask_rest("gram", Gram{})->value(), of_length_one);
 }
 
 TEST(LocalOracle, SaysWhatAFitNeedsOfItsPlan) {

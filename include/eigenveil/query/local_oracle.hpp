@@ -25,7 +25,7 @@ class LocalOracle final : public Oracle {
   RowsShape shape() const override;
   const PrivacyPlan& plan() const override { return meter_.plan(); }
   Result<Answer> ask(const std::string& label, const SumQuery& query) override;
-  Result<Answer> ask_rest(const std::string& label) override;
+  Result<Answer> ask_rest(const std::string& label, const SumQuery& query) override;
   Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,
                                               std::int64_t target) override;
   Result<FilteredAnswer> ask_filtered(const std::string& search, const std::string& product, const FilteredApply& query,
@@ -43,11 +43,12 @@ class LocalOracle final : public Oracle {
   /// The only way to sums and to other rows: what was kept of these is gone.
   RowSums& afresh();
   Result<Answer> release(PrivateSum sum, Mu mu);
+  Result<Answer> answer(const SumQuery& query, Mu mu);
   std::vector<std::size_t> rows_of_people(const std::vector<std::size_t>& people);
   Result<Batch> gather(const std::vector<std::size_t>& chosen) const;
 
-  std::unique_ptr<RowSums> sums_;   // const but through `afresh`
-  std::optional<PrivateSum> last_;  // that was asked for, exact: `ask_rest` may want it again
+  std::unique_ptr<RowSums> sums_;        // const but through `afresh`
+  std::optional<PrivateSum> last_gram_;  // exact, of these rows: it may be asked for again
   std::unique_ptr<Reservation> reservation_;
   Meter meter_;
   SecureRandom random_;

@@ -62,9 +62,9 @@ class Oracle {
   /// The sum with the Gaussian noise of the plan's next event, which must be called `label`.
   virtual Result<Answer> ask(const std::string& label, const SumQuery& query) = 0;
 
-  /// The sum that was asked for last, again: all answers of the plan that are left are given up for it. Only where one
-  /// owner holds all rows: other engines refuse.
-  virtual Result<Answer> ask_rest(const std::string& label);
+  /// The sum with the noise of all answers of the plan that are left: they are given up for it. Only where one owner
+  /// holds all rows: other engines refuse.
+  virtual Result<Answer> ask_rest(const std::string& label, const SumQuery& query);
 
   /// The first grid point that at most `target` rows exceed, by the sparse vector technique.
   virtual Result<Released<std::size_t>> first_at_most(const std::string& label, const NormExceedance& query,

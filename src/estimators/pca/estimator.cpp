@@ -33,16 +33,18 @@ void add_spiked(nlohmann::json& options, const SpikedOptions& spiked) {
 }
 
 void add_choice(Fit& fit, const AfterPilot& after, std::size_t components) {
-  const bool gram = after.chosen == PcaMethod::kGram;
+  const bool products = after.chosen == PcaMethod::kAdaptivePower;
   fit.facts["pilot"] = {
       {"chosen", name(after.chosen)},
       {"sentence",
        fmt::format(
            "A first noisy covariance matrix, the pilot, {} (component {} with about {:.2g}% of the squared length "
            "of a long row): the rest of the budget went to {}.",
-           gram ? "shows what is wanted well enough" : "hardly shows what is wanted", components, 100 * after.share,
-           gram ? "the same matrix again (gram)"
-                : "products with few directions, which have less noise there (adaptive-power)")}};
+           products ? "hardly shows what is wanted" : "shows what is wanted well enough", components, 100 * after.share,
+           products ? "products with few directions, which have less noise there (adaptive-power)"
+           : after.chosen == PcaMethod::kGram
+               ? "the same matrix again (gram)"
+               : "the same matrix of rows that are all made of one length, which has less noise (sphere)")}};
 }
 
 class PcaEstimator final : public Estimator {

@@ -282,12 +282,19 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   EIGENVEIL_TRY(check(oracle.shape(), options));
   options.preparation.bound_by = BoundBy::kMiddle;
   auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
-  // Half of the rows are as long as R already. A bound that next to no row is shorter than makes the others as long.
+  return components_on_sphere(oracle, std::move(prepared), options,
+                              [&] { return oracle.ask(kCovarianceLabel, Gram{}); });
+}
+
+Result<PcaResult> components_on_sphere(Oracle& oracle, Preparation prepared, const PcaOptions& options,
+                                       const std::function<Result<Answer>()>& ask) {
+  if (!prepared.found) return internal_error("rows are made of one length, and no search told how long they are");
+  // Many rows are as long as R already. A bound that next to no row is shorter than makes the others as long.
   constexpr double kNextToNothing = 0x1p-10;
-  const double R = oracle.shape().lattice.radius;
+  const double R = prepared.found->length, longer = prepared.found->longer;
   const auto unit = EIGENVEIL_TRY(RowBound::of(R * kNextToNothing));
   EIGENVEIL_TRY(oracle.recenter(Vector::Zero(prepared.mean.size()), unit));
-  const auto gram = EIGENVEIL_TRY(oracle.ask(kCovarianceLabel, Gram{}));
+  const auto gram = EIGENVEIL_TRY(ask());
   const double per_row = 1 / (prepared.rows * unit.value() * unit.value());
   // Rows of length 1 are about 1 / R as long as they were, and so is the error of the mean.
   const double tau = prepared.mean_deviation;
@@ -295,24 +302,25 @@ Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options) {
   S.diagonal().array() -= tau * tau / (R * R);
   ReleasedCovariance released{std::move(S), std::move(prepared), gram.deviation() * per_row};
   released.prepared.mean_deviation = tau / R;
-  // The middle of the lengths lies within a step of the grid below R: in its middle, with the deviation of a number
-  // that is anywhere in it, of its square. So many rows have a middle of their own, and the search is off by some rows.
+  // The length that so many rows exceed lies within a step of the grid below R: in its middle, with the deviation of a
+  // number that is anywhere in it, of its square. So many rows have one of their own, and the search is off by some
+  // rows.
   const double step = std::exp2(1.0 / kBoundsPerOctave);
-  const double middle = R * R / step, of_step = 2 * std::log(step) / std::sqrt(12.0);
+  const double square = R * R / step, of_step = 2 * std::log(step) / std::sqrt(12.0);
   Whole whole;
-  whole.of = [middle](const RowSpectrum& seen) {
+  whole.of = [square, longer](const RowSpectrum& seen) {
     RowSpectrum found = unshortened(seen, {});
-    const double scale = middle / std::max(middle_squared_length(found), 1e-300);
+    const double scale = square / std::max(squared_length(found, longer), 1e-300);
     found.top *= scale;
     found.rest *= scale;
     return found;
   };
   whole.seen_tau2 = tau * tau / (R * R);
   whole.tau2 = tau * tau;
-  whole.unseen = middle;
-  whole.scale_deviation = [of_step, rows = released.prepared.rows,
+  whole.unseen = square;
+  whole.scale_deviation = [of_step, longer, rows = released.prepared.rows,
                            off = 2 * released.prepared.found->error](const RowSpectrum& found) {
-    return std::hypot(of_step, deviation_of_middle(found, rows, off));
+    return std::hypot(of_step, deviation_of_length(found, longer, rows, off));
   };
   auto result = components_by(std::move(released), options, whole);
   if (!result) return result;

@@ -16,6 +16,11 @@ constexpr double kFirstMatrixShare = 0.05;
 // one product would that knew its directions.
 constexpr double kGramFrom = 0.45;
 
+// Rows of one length have less noise, and directions of elliptical rows do not mind. What it bends of others is some
+// tenths of a percent of the variance: not worth it where the matrix loses less. They need a length that is typical.
+constexpr double kHardlyLost = 0.003;
+constexpr double kTypicallyLonger = 0.2;
+
 // A filter bends what is found of rows that are not elliptical, whatever the noise is. So products are for components
 // that the matrix would lose so much of, by the noise of the whole budget: about all of them are hidden in the pilot.
 constexpr double kHardlySeen = 0.03;
@@ -41,7 +46,9 @@ AfterPilot after(const ReleasedCovariance& pilot, const Vector& values, std::siz
   }
   const double share = last / (radius * radius);
   const bool products = 4 * k * share < kGramFrom && lost > kHardlySeen * kept;
-  return {products ? PcaMethod::kAdaptivePower : PcaMethod::kGram, share};
+  const auto& found = pilot.prepared.found;
+  const bool sphere = lost > kHardlyLost * kept && found && found->longer > kTypicallyLonger;
+  return {products ? PcaMethod::kAdaptivePower : sphere ? PcaMethod::kSphere : PcaMethod::kGram, share};
 }
 
 // Both, weighted by their precision
@@ -115,9 +122,11 @@ Result<PcaResult> fit_pilot(Oracle& oracle, const PcaOptions& options, const Pow
     found.judge = with_shares(std::move(found.judge), pilot, found.components);
     return found;
   }
-  const auto rest = EIGENVEIL_TRY(oracle.ask_rest(kCovarianceLabel));
-  auto found = EIGENVEIL_TRY(components_of(joined(pilot, covariance_of(rest, prepared)), options, radius));
-  found.after_pilot = next;
+  const auto ask = [&] { return oracle.ask_rest(kCovarianceLabel, Gram{}); };
+  auto found = next.chosen == PcaMethod::kSphere
+                   ? components_on_sphere(oracle, prepared, options, ask)
+                   : components_of(joined(pilot, covariance_of(EIGENVEIL_TRY(ask()), prepared)), options, radius);
+  if (found) found->after_pilot = next;
   return found;
 }
 

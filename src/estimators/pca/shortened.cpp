@@ -121,15 +121,15 @@ Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> rad
   return squares.transpose() * squares / static_cast<double>(kDraws);
 }
 
-double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off) {
-  const Vector squared = squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum);
-  const double low = std::max(exceeded_by(squared, 0.6), 1e-300), high = exceeded_by(squared, 0.4);
-  const double n = std::max(rows, 1.0);
-  return std::log(std::max(high / low, 1.0)) / 0.2 * std::hypot(0.5 / std::sqrt(n), off);
+double squared_length(const RowSpectrum& spectrum, double longer) {
+  return exceeded_by(squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum), longer);
 }
 
-double middle_squared_length(const RowSpectrum& spectrum) {
-  return exceeded_by(squared_lengths(draw(spectrum.top.size(), spectrum.others), spectrum), 0.5);
+double deviation_of_length(const RowSpectrum& spectrum, double longer, double rows, double off) {
+  const double more = std::min(longer + 0.1, 0.99), less = std::max(longer - 0.1, longer / 2);
+  const double low = std::max(squared_length(spectrum, more), 1e-300), high = squared_length(spectrum, less);
+  const double of_rows = std::sqrt(longer * (1 - longer) / std::max(rows, 1.0));
+  return std::log(std::max(high / low, 1.0)) / (more - less) * std::hypot(of_rows, off);
 }
 
 }  // namespace eigenveil

@@ -34,11 +34,10 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius,
 /// along the top, and to the mean of those along all others.
 Matrix covariance_of_squares(const RowSpectrum& whole, std::optional<double> radius);
 
-/// Deviation of the logarithm of the middle squared length of that many Gaussian rows, of which the share `off` is
-/// miscounted.
-double deviation_of_middle(const RowSpectrum& spectrum, double rows, double off);
+/// The squared length that this share of Gaussian rows of that spectrum exceeds.
+double squared_length(const RowSpectrum& spectrum, double longer);
 
-/// The squared length that half of Gaussian rows of that spectrum exceed.
-double middle_squared_length(const RowSpectrum& spectrum);
+/// Deviation of its logarithm among that many rows, of which the share `off` is miscounted.
+double deviation_of_length(const RowSpectrum& spectrum, double longer, double rows, double off);
 
 }  // namespace eigenveil

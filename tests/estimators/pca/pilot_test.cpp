@@ -23,10 +23,11 @@ struct Released {
 };
 
 // epsilon 1, delta 1e-6, about a mean and below a bound that are found.
-Released released(PcaMethod method, const RowMajorMatrix& rows, std::size_t k, std::uint64_t seed) {
+Released released(PcaMethod method, const RowMajorMatrix& rows, std::size_t k, std::uint64_t seed,
+                  BoundBy by = BoundBy::kDirections) {
   const Budget budget{*Epsilon::of(1), *Delta::of(1e-6)};
   PcaProgram program{method, {.components = k}};
-  program.options.preparation = {.mean = MeanBy::kRefined, .bound_by = BoundBy::kDirections, .directions = k};
+  program.options.preparation = {.mean = MeanBy::kRefined, .bound_by = by, .directions = k};
   const double bound = 3 * std::sqrt(static_cast<double>(rows.cols()));
   const RowsShape shape{
       static_cast<std::size_t>(rows.cols()), static_cast<std::size_t>(rows.rows()), {bound, 20}, budget.adjacency};
@@ -53,6 +54,32 @@ TEST(Pilot, SpendsTheRestOnTheMatrixWhereDirectionsAreLarge) {
     gram += released(PcaMethod::kGram, rows, 5, seed).missed;
   }
   EXPECT_LT(pilot, 1.35 * gram) << "a twentieth for searches that nobody made, and no more";
+}
+
+// The same directions of a tenth of the rows: noise would cost some of them, and rows of one length have less of it.
+TEST(Pilot, SpendsTheRestOnTheSphereWhereNoiseCostsSomething) {
+  double pilot = 0, gram = 0;
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
+    RowMajorMatrix rows = spiked_rows(2000, 60, 5, 18, seed);
+    std::mt19937_64 random(seed);
+    std::chi_squared_distribution<double> tail(3);
+    for (auto row : rows.rowwise()) row *= std::sqrt(3 / tail(random));
+    const Released found = released(PcaMethod::kPilot, rows, 5, seed);
+    EXPECT_EQ(found.pca.after_pilot->chosen, PcaMethod::kSphere);
+    EXPECT_TRUE(found.pca.length.has_value());
+    EXPECT_TRUE(found.pca.judge()) << "a verdict, as the sphere has one";
+    pilot += found.missed;
+    gram += released(PcaMethod::kGram, rows, 5, seed).missed;
+  }
+  EXPECT_LT(pilot, 0.9 * gram);
+}
+
+// Nobody looked for how long rows are: there is no length to make them of.
+TEST(Pilot, MakesNoRowsOfOneLengthBelowAStatedBound) {
+  const RowMajorMatrix rows = spiked_rows(2000, 60, 5, 18, 1);
+  const Released found = released(PcaMethod::kPilot, rows, 5, 1, BoundBy::kStated);
+  EXPECT_EQ(found.pca.after_pilot->chosen, PcaMethod::kGram);
+  EXPECT_FALSE(found.pca.length.has_value());
 }
 
 // Of 300 directions one, with 5 of 304 parts of the variance: products.

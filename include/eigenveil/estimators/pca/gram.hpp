@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+
 #include "eigenveil/estimators/pca/pca.hpp"
 
 namespace eigenveil {
@@ -45,5 +47,9 @@ Result<PcaResult> fit_gram(Oracle& oracle, const PcaOptions& options);
 
 PrivacyPlan plan_sphere(Adjacency adjacency, PcaOptions options);
 Result<PcaResult> fit_sphere(Oracle& oracle, PcaOptions options);
+
+/// Of rows that are prepared, with a length that a search found; `ask` answers for the Gram matrix.
+Result<PcaResult> components_on_sphere(Oracle& oracle, Preparation prepared, const PcaOptions& options,
+                                       const std::function<Result<Answer>()>& ask);
 
 }  // namespace eigenveil

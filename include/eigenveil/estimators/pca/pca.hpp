@@ -16,7 +16,7 @@ struct PcaOptions {
 
 /// What the rest of a budget was spent on, and why.
 struct AfterPilot {
-  PcaMethod chosen;  ///< gram or adaptive-power
+  PcaMethod chosen;  ///< gram, sphere or adaptive-power
   double share;      ///< of the squared length of a row as long as the bound, of the last direction that is wanted
 };
 
@@ -32,7 +32,7 @@ struct PcaResult {
   Vector spread = {};         ///< correlations: deviations of the features, by which rows are divided; empty: by none
   std::vector<std::size_t> left_out = {};      ///< correlations: features that have none
   std::optional<AfterPilot> after_pilot = {};  ///< pilot
-  std::optional<double> length = {};           ///< sphere: half of the rows were longer; all were made of one length
+  std::optional<double> length = {};           ///< sphere: typical of the rows, which were all made of one length
 };
 
 /// Refuses more components than columns, and a sparsity that cannot hold the components.

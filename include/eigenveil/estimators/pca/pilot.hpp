@@ -6,9 +6,10 @@
 namespace eigenveil {
 
 // Which of two ways suits rows is a matter of their spectrum, which is private. A twentieth of the budget buys a pilot:
-// a noisy covariance matrix. Where it shows what is wanted, the rest buys the same matrix again (gram); where that is
-// small and noise hides it, products with few directions have less noise (adaptive-power, which begins where the pilot
-// points). The plan is that of the products; the matrix takes what they would have had.
+// a noisy covariance matrix. Where it shows what is wanted, the rest buys the same matrix again (gram), or, where noise
+// would cost some of it, that of rows made of one length (sphere); where what is wanted is small and noise hides it,
+// products with few directions have less noise (adaptive-power, which begins where the pilot points). The plan is that
+// of the products; the matrix takes what they would have had.
 
 /// Every answer `fit_pilot` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_pilot(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power);
