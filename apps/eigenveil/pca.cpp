@@ -18,6 +18,7 @@ struct PcaFlags {
   std::string classes;
   std::string unlisted = "error";
   std::string rounds;
+  std::string start;
   std::string filter = "shrink";
   double grid_ratio = PowerOptions().grid_ratio;
   RowFlags rows;
@@ -57,6 +58,7 @@ Result<Study> study_from(const PcaFlags& flags) {
   auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output, flags.guess.expected_rows));
   PcaJob job{.fit = std::move(fit), .components = flags.components, .guess = flags.guess.options()};
   EIGENVEIL_TRY(add_method(flags, job));
+  if (!flags.start.empty()) job.start = EIGENVEIL_TRY(read_start(flags.start));
   job.score_plot = flags.score_plot;
   if (!flags.label.empty())
     job.fit.rows.class_column = ClassColumn{flags.label, split_text(flags.classes, '|'), flags.unlisted == "drop", {}};
@@ -87,6 +89,9 @@ Command pca_command(CLI::App& program) {
       ->group("Method");
   app->add_option("--rounds", flags->rounds,
                   "Power methods: rounds, each a share of the budget (default 8), or auto: the best forecast")
+      ->group("Method");
+  app->add_option("--start", flags->start,
+                  "Power methods: a released model whose components the rounds begin with, of the same features")
       ->group("Method");
   app->add_option("--filter", flags->filter, "Contributions above a private threshold: shrink, drop, or off")
       ->check(CLI::IsMember({"shrink", "drop", "off"}))

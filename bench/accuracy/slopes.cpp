@@ -39,13 +39,15 @@ std::vector<Line> lines() {
   const SpectrumModel low{0, gap_spectrum(100, 1, 10), 1.5, 1};
   const SpectrumModel spiked{0, spikes, 1.3 * std::sqrt(spikes.sum()), 3};
   const SpectrumModel few{0, sparse, 1.3 * std::sqrt(sparse.sum()), 1, 1, 10};
+  const PcaProgram gram{PcaMethod::kGram, {.components = 1}};
+  const PcaProgram adaptive{PcaMethod::kAdaptivePower, {.components = 1}, {.rounds = 5}};
+  const PcaProgram loadings{PcaMethod::kSparsePower, {.components = 1, .sparsity = 20}, {.rounds = 4}};
   PcaProgram spiked_program{PcaMethod::kSpiked, {.components = 3}};
   spiked_program.spiked.rank = 3;
-  return {
-      {"gram", {PcaMethod::kGram, {.components = 1}}, low, 0.5, 20000},
-      {"adaptive-power", {PcaMethod::kAdaptivePower, {.components = 1}, {.rounds = 5}}, low, 0.5, 10000},
-      {"sparse-power", {PcaMethod::kSparsePower, {.components = 1, .sparsity = 20}, {.rounds = 4}}, few, 0.5, 10000},
-      {"spiked", spiked_program, spiked, 0.5, 20000}};
+  return {{"gram", gram, low, 0.5, 20000},
+          {"adaptive-power", adaptive, low, 0.5, 10000},
+          {"sparse-power", loadings, few, 0.5, 10000},
+          {"spiked", spiked_program, spiked, 0.5, 20000}};
 }
 
 }  // namespace

@@ -72,6 +72,7 @@ class PCA(_Spectral):
     rounds: int | None = None
     filter: str = "shrink"
     grid_ratio: float = 1.25
+    start: str | None = None
     score_plot: float | None = None
     label: str | None = None
     classes: Any = None

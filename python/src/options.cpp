@@ -148,6 +148,7 @@ Pca::Options pca_options(Given& given) {
   given.choose<RowFilter>("filter", options.filter,
                           {{"off", RowFilter::kOff}, {"shrink", RowFilter::kShrink}, {"drop", RowFilter::kDrop}});
   given.take("grid_ratio", options.grid_ratio);
+  given.take("start", options.start);
   given.take("score_plot", options.score_plot);
   given.take("label", options.label);
   given.take("classes", options.classes);

@@ -6,12 +6,13 @@
 #include "eigenveil/estimators/pca/pilot.hpp"
 #include "eigenveil/estimators/pca/score_plot.hpp"
 #include "eigenveil/papers/as_printed.hpp"
+#include "eigenveil/release/model.hpp"
 
 namespace eigenveil {
 namespace {
 
 PcaProgram program_for(const PcaJob& job, PcaMethod method, const PreparationOptions& preparation) {
-  PcaProgram program{method, {job.components, preparation, job.sparsity, job.scale}, job.power, job.spiked};
+  PcaProgram program{method, {job.components, preparation, job.sparsity, job.scale}, job.power, job.spiked, job.start};
   program.spiked.power = job.power;
   return program;
 }
@@ -137,6 +138,22 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
     }});
   }
   return request;
+}
+
+Result<Matrix> read_start(const std::string& path) {
+  const Model model = EIGENVEIL_TRY(read_model(path));
+  if (!is_private(model))
+    return bad_input(fmt::format("'{}' is NOT PRIVATE, and what begins with its directions would not be either", path));
+  const Matrix* components = model.array("components");
+  if (components == nullptr || components->rows() == 0)
+    return bad_input(fmt::format("'{}' holds no components to begin with: take a model of pca", path));
+  Matrix start = components->transpose();
+  for (Eigen::Index i = 0; i < start.cols(); ++i) {
+    const double length = start.col(i).stableNorm();
+    if (!(length > 0)) return bad_input(fmt::format("component {} of '{}' is zero and has no direction", i + 1, path));
+    start.col(i) /= length;
+  }
+  return start;
 }
 
 Study study(PcaJob job) {

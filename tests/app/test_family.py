@@ -49,6 +49,25 @@ class Family(AppTest):
                 self.assertEqual(np.load(self.path("scores.npy")).shape, (10000, 2))
                 self.assertIn("NOT PRIVATE", (self.folder / "report.html").read_text())
 
+    def test_rounds_begin_where_a_released_model_points(self):
+        self.fit("--method", "gram")
+        (self.folder / "model.npz").rename(self.folder / "start.npz")
+        one_round = ("--method", "sparse-power", "--sparsity", 20, "--rounds", 1, "--filter", "off")
+        self.fit(*one_round, "--epsilon", 4)
+        cold = self.sin2()
+        released = self.fit(*one_round, "--epsilon", 4, "--start", "start.npz")
+        self.assertEqual(released["private"], True)
+        self.assertLess(self.sin2(), 0.01)
+        self.assertGreater(cold, 0.1)  # one product of random directions
+        self.fit("--method", "gram", *SEEDED)
+        (self.folder / "model.npz").rename(self.folder / "seeded.npz")
+        for args, code, says in ((("gram", "--start", "start.npz"), USAGE, "--method gram does not"),
+                                 (("power", "--columns", "1-19", "--start", "start.npz"), BAD_INPUT, "20 features"),
+                                 (("power", "--start", "seeded.npz"), BAD_INPUT, "NOT PRIVATE")):
+            done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *BUDGET_FLAGS, "--method", *args,
+                                    expect=code)
+            self.assertIn(says, done.stderr)
+
     def test_auto_says_what_it_chose_and_why(self):
         released = self.fit("--report", "report.html")
         self.assertEqual(released["method"], "pilot")

@@ -16,8 +16,9 @@ class Pca final : public PublishedComponents {
     EIGENVEIL_ROW_OPTIONS
     std::optional<PcaMethod> method = {};  ///< none: pilot, gram of few columns, forecasts with spectrum or sparsity
     Scale scale = Scale::kRange;           ///< correlation: components of the correlation matrix (gram)
-    std::optional<Eigen::Index> sparsity = {};       ///< gram, sparse-power: columns that may have a loading
-    std::optional<Eigen::Index> rounds = {};         ///< power methods; default 8, or forecast with the method
+    std::optional<Eigen::Index> sparsity = {};  ///< gram, sparse-power: columns that may have a loading
+    std::optional<Eigen::Index> rounds = {};    ///< power methods; default 8, or forecast with the method
+    std::string start = {};  ///< power methods: file of a released model, whose components the rounds begin with
     RowFilter filter = RowFilter::kShrink;           ///< power methods
     double grid_ratio = 1.25;                        ///< power methods: of consecutive thresholds
     std::optional<Eigen::Index> rank = {};           ///< spiked; default: components

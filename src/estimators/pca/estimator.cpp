@@ -16,6 +16,7 @@ const char* name(RowFilter filter) {
 
 void add_power(nlohmann::json& options, const PcaProgram& program) {
   options["rounds"] = program.power.rounds;
+  if (program.start.cols() > 0) options["start"] = program.start.cols();  // directions that were given
   const RowFilter filter = program.method == PcaMethod::kPower ? RowFilter::kOff : program.power.filter;
   options["filter"] = name(filter);
   if (filter != RowFilter::kOff) options["grid_ratio"] = program.power.grid_ratio;

@@ -60,6 +60,15 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
   if (program.method == PcaMethod::kPilot && program.power.filter == RowFilter::kOff)
     return usage_error("`method` pilot needs a `filter`: shrink or drop");
   if (program.power.rounds < 1) return usage_error("`rounds` must be at least 1");
+  const Matrix& start = program.start;
+  if (start.cols() > 0 && !iterates(program))
+    return usage_error(
+        fmt::format("`start` is where power, sparse-power and adaptive-power begin, and `method` {} does not",
+                    name(program.method)));
+  if (start.cols() > 0 && start.rows() != static_cast<Eigen::Index>(columns))
+    return bad_input(
+        fmt::format("`start` has directions of {} features, and the data has {}: they must be the same ones",
+                    start.rows(), columns));
   if (!(program.power.grid_ratio >= 1.01 && program.power.grid_ratio <= 16))
     return usage_error(fmt::format("`grid_ratio` must lie between 1.01 and 16, but is {}", program.power.grid_ratio));
   if (program.method != PcaMethod::kSpiked) return {};
@@ -93,7 +102,7 @@ Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle) {
     return PcaFit{std::move(spiked.pca), spiked.noise_variance, spiked.assumed};
   }
   auto pca =
-      EIGENVEIL_TRY(iterates(program)                      ? fit_power(oracle, program.options, power_options(program))
+      EIGENVEIL_TRY(iterates(program) ? fit_power(oracle, program.options, power_options(program), program.start)
                     : program.method == PcaMethod::kPilot  ? fit_pilot(oracle, program.options, power_options(program))
                     : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
                                                            : fit_gram(oracle, program.options));

@@ -27,9 +27,18 @@ constexpr double kGrowth = 1.3;
 constexpr double kMostGrowth = 32;
 
 // A public start: the same for every data set of that shape.
-Matrix start(std::size_t d, std::size_t k) {
+Matrix random_start(std::size_t d, std::size_t k) {
   std::mt19937_64 random(20140601);
   return orthonormal(public_normals(random, d, k));
+}
+
+// The same, but for the directions that were given.
+Matrix beginning(const Matrix& start, std::size_t d, std::size_t width) {
+  Matrix Q = random_start(d, width);
+  if (start.cols() == 0) return Q;
+  const Eigen::Index m = std::min(Q.cols(), start.cols());
+  Q.leftCols(m) = start.leftCols(m);
+  return orthonormal(Q);
 }
 
 Status check(const RowsShape& shape, const PcaOptions& options, const PowerOptions& power) {
@@ -119,6 +128,7 @@ struct PowerRun {
   PcaOptions options;
   PowerOptions power;
   Preparation prepared;
+  Matrix start = {};               // that was given
   std::vector<double> noise = {};  // of each round's product, per row
   Matrix first = {};               // G Q_0
   Found found = {};
@@ -126,7 +136,7 @@ struct PowerRun {
   /// Q_0^T G Q_0 has the level of all directions, less what the components account for. Where they account for nearly
   /// all of it, as even directions do that the iteration hardly turned, the last of them tells the level.
   double level() const {
-    const Matrix Q = start(first.rows(), first.cols());
+    const Matrix Q = beginning(start, first.rows(), first.cols());
     const Matrix seen = (found.directions.transpose() * Q).cwiseAbs2();  // components x columns of Q
     constexpr double kLast = 0.5;                                        // how many columns of the start it counts as
     const double left = static_cast<double>(Q.cols()) - seen.sum();
@@ -147,8 +157,8 @@ struct PowerRun {
     x << excess, unseen_neighbour(excess);
     const double tau = prepared.mean_deviation;
     const SampledMoments G(T, x.array() + b, b, prepared.rows, tau, stream);
-    Matrix Q = start(d, truth.cols()), product;
-    PowerRun again{.options = options, .power = power, .prepared = prepared};
+    Matrix Q = beginning(start, d, truth.cols()), product;
+    PowerRun again{.options = options, .power = power, .prepared = prepared, .start = start};
     for (std::size_t round = 0; round < noise.size(); ++round) {
       product = G.times(Q) - tau * tau * Q + noise[round] * stream.normals(d, Q.cols());
       if (round == 0) again.first = product;
@@ -270,19 +280,19 @@ PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const Pow
   return plan;
 }
 
-Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power) {
+Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power, const Matrix& start) {
   const RowsShape shape = oracle.shape();
   EIGENVEIL_TRY(check(shape, options, power));
   const auto prepared = EIGENVEIL_TRY(prepare(oracle, options.preparation));
   if (remembers(options, power)) {
     const auto widths = power_widths(options, shape.columns, power);
-    return fit_rounds(oracle, options, power, prepared, {start(shape.columns, widths[0])});
+    return fit_rounds(oracle, options, power, prepared, {beginning(start, shape.columns, widths[0])});
   }
 
   const std::size_t width = iterated(shape.columns, options, power);
-  Matrix Q = start(shape.columns, width);
+  Matrix Q = beginning(start, shape.columns, width);
   Matrix product;
-  PowerRun run{.options = options, .power = power, .prepared = prepared};
+  PowerRun run{.options = options, .power = power, .prepared = prepared, .start = start};
   for (std::size_t round = 0; round < power.rounds; ++round) {
     const auto X = EIGENVEIL_TRY(Directions::quantise(Q));
     const bool filtered = power.filter != RowFilter::kOff;

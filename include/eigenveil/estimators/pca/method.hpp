@@ -18,6 +18,7 @@ struct PcaProgram {
   PcaOptions options;
   PowerOptions power = {};
   SpikedOptions spiked = {};
+  Matrix start = {};  ///< power, sparse-power, adaptive-power: directions that the rounds begin with, as columns
 };
 
 struct PcaFit {

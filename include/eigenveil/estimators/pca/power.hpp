@@ -43,7 +43,9 @@ std::vector<double> threshold_grid(double radius, std::size_t d, std::size_t k, 
 /// Every answer `fit_power` will ask for, with relative weights for `calibrate`.
 PrivacyPlan plan_power(Adjacency adjacency, const PcaOptions& options, const PowerOptions& power);
 
-/// The oracle's plan is what `calibrate` made of `plan_power`.
-Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power);
+/// The oracle's plan is what `calibrate` made of `plan_power`. `start`: d x m, columns of length 1, public or released:
+/// the first directions; without any they are random.
+Result<PcaResult> fit_power(Oracle& oracle, const PcaOptions& options, const PowerOptions& power,
+                            const Matrix& start = {});
 
 }  // namespace eigenveil
