@@ -332,11 +332,42 @@ class People(AppTest):
                 self.fit(fit, "--person", "who", "--engine", "mpi", *options, out="n.npz", ranks=3)
                 self.assert_same_arrays(one, np.load(self.path("n.npz")))
                 self.assertEqual(told, json.loads(zipfile.ZipFile(self.path("n.npz")).read("manifest.json")))
+        # Which rows are kept is chance, but not how many: of rows that are alike it does not matter which.
+        self.write("e.csv", "a,b,who\n" + "".join(f"{p % 5 - 2},1,{p}\n" for i in range(9) for p in range(400) if i <= p % 9))
+        kept = ["covariance", "e.csv", "--header", "yes", "--range", "-2:2", "--person", "who", "--max-rows-per-person", 4, *BUDGET_FLAGS,
+                "--insecure-seed", 3, "--no-ledger"]
+        self.run_program(*kept, "--out", "m.npz")
+        self.run_program(*MPIRUN, *kept, "--engine", "mpi", "--out", "n.npz", program="mpirun")
+        self.assert_same_arrays(np.load(self.path("m.npz")), np.load(self.path("n.npz")))
         # A rank that fails keeps no other waiting.
         self.table(300, ids=lambda p: "" if p == 200 else p)
         done = self.run_program(*MPIRUN, "pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person",
                                 "who", "--engine", "mpi", program="mpirun", expect=BAD_INPUT)
         self.assertIn("the person's id is missing", done.stderr)
+
+    @unittest.skipIf(WITHOUT_MPI, "no MPI here")
+    @unittest.skipIf(SANITIZED, "MPI itself leaks")
+    def test_ranks_share_pairs_of_people(self):
+        x = self.random.normal(size=(1000, 6))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :5] + .3 * self.random.normal(size=(1000, 5)))
+        np.savetxt(self.path("x.csv"), x, delimiter=",")
+        np.savetxt(self.path("y.csv"), x[:, :5], delimiter=",")
+        self.write("who.txt", "".join(f"{i * i % 97 if i % 31 else ''}\n" for i in range(1000)))
+        fit = ["clip", "fit", "--dim", 2, "--epsilon", 3, "--delta", 1e-5, "--insecure-seed", 1, "--no-ledger", "--missing-person", "own"]
+        for ending in ("npy", "csv"):  # that say how many rows they have, and that do not
+            views = ["--x", f"x.{ending}", "--y", f"y.{ending}"]
+            for options in (["--method", "cross"], ["--method", "whitened", "--person-weight", "rows:3"]):
+                with self.subTest(ending=ending, options=options):
+                    self.run_program(*fit, *views, *options, "--person", "who.txt", "--out", "m.npz")
+                    self.run_program(*MPIRUN, *fit, *views, *options, "--person", "who.txt", "--engine", "mpi", "--out", "n.npz", program="mpirun")
+                    one, many = np.load(self.path("m.npz")), np.load(self.path("n.npz"))
+                    self.assert_same_arrays(one, many)
+                    self.assertEqual(bytes(one["manifest.json"]), bytes(many["manifest.json"]))
+            for lines, word in ((999, "fewer"), (1001, "more"), (1300, "more")):
+                self.write("other.txt", "".join(f"{i}\n" for i in range(lines)))
+                done = self.run_program(*MPIRUN, *fit, *views, "--person", "other.txt", "--engine", "mpi", program="mpirun", expect=BAD_INPUT)
+                self.assertIn(f"has {word} lines than there are pairs", " ".join(done.stderr.split()))
 
     def test_pairs_of_people(self):
         x = self.random.normal(size=(600, 6))
