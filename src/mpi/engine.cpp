@@ -152,6 +152,7 @@ Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opene
   }
   if (!share) return share.error();
   const BoundingDiagnostics diagnostics = share->diagnostics;
+  if (options.person && diagnostics.rows >= (std::size_t{1} << 31)) return bad_input("there are 2^31 people or more");
   return SharedRows{std::make_unique<MpiSums>(*std::move(share)), diagnostics};
 }
 

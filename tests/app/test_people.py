@@ -134,6 +134,36 @@ class People(AppTest):
                 for text in (done.stdout, done.stderr, json.dumps(manifest), report):
                     self.assertNotIn(count, re.sub(r"\d+\.\d+", "", text), "how many rows there are is private")
 
+    def test_no_fit_tells_how_many_rows_there_are(self):
+        """4,771 rows of 1,237 people, one of whom has 1,733: no output of any fit has the first or the last number."""
+        lines = []
+        for person in range(1237):
+            for _ in range(1733 if person == 600 else 2 + (person < 566)):
+                lines.append(",".join(f"{x:.2f}" for x in self.random.uniform(-3, 3, size=4)) + f",{'xy'[person % 2]},p{person}")
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        self.assertEqual(len(lines), 4771)
+        self.run_program("ledger", "create", "visits", "--epsilon", 900, "--delta", 1e-5, "--person", "who", "--ledger", "l.db")
+        private = re.compile(r"(?<![\d.])(4,?771|1,?733)(?![\d])")
+        for fit in FITS:
+            for options in ([], ["--person-weight", "rows:7"], ["--max-rows-per-person", 2000]):
+                with self.subTest(fit=fit, options=options):
+                    schema = "classed.toml" if FITS[fit][0] == "fda" else "numbers.toml"
+                    for told in ([], ["--json"]):
+                        done = self.run_program(FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", schema, *BUDGET_FLAGS, "--ledger", "l.db", "--dataset",
+                                                "visits", "--person", "who", "--report", "r.html", "--out", "m.npz", *options, *told)
+                        for text in (done.stdout, done.stderr):
+                            self.assertIsNone(private.search(text), text)
+                    model = np.load(self.path("m.npz"))
+                    texts = [bytes(model["manifest.json"]).decode(), re.sub(r"<(style|svg|script).*?</\1>", "", (self.folder / "r.html").read_text(), flags=re.S),
+                             self.run_program("show", "m.npz").stdout]
+                    for text in texts:
+                        self.assertIsNone(private.search(text), private.search(text) and text[max(0, private.search(text).start() - 80):][:160])
+                    for name in model.files:
+                        if name != "manifest.json" and model[name].dtype.kind in "fiu":
+                            self.assertFalse(np.isin(model[name], (4771, 1733)).any(), name)
+        for shown in (["ledger", "show", "visits"], ["ledger", "show", "visits", "--json"]):
+            self.assertIsNone(private.search(self.run_program(*shown, "--ledger", "l.db").stdout))
+
     def test_neighbours_in_a_person_leave_the_same_words(self):
         """One person replaced by another with many more rows: all the same but what noise was added to."""
         rows = self.table(1500)
@@ -194,6 +224,21 @@ class People(AppTest):
         done = self.run_program("pca", "d.csv", "--header", "yes", "--columns", "a,who", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger",
                                 "--person", "who", expect=USAGE)
         self.assertIn("cannot be a feature too", done.stderr)
+
+    def test_an_id_is_no_class_no_response_and_in_no_view(self):
+        self.table(100)
+        for fit in (("fda", "--label", "WHO", "--components", 1), ("sir", "--response", "WHO", "--cuts", "20,50", "--components", 1),
+                    ("regress", "--target", "WHO"), ("cca", "--x-columns", "a,b", "--y-columns", "c,WHO", "--components", 1),
+                    ("pca", "--columns", "a,WHO", "--components", 1), ("covariance", "--columns", "1-4,WHO")):
+            for person in ("who", "6"):
+                for feature in ("who", "6"):
+                    with self.subTest(fit=fit, person=person, feature=feature):
+                        args = [str(a).replace("WHO", feature) for a in fit]
+                        rows = ["--columns", "a,b,c,d"] if fit[0] in ("fda", "sir") else []
+                        classes = ["--classes", "1,2"] if fit[0] == "fda" else []
+                        done = self.run_program(args[0], "d.csv", *args[1:], *rows, *classes, "--header", "yes", "--range", "-5:200", *BUDGET_FLAGS,
+                                                "--no-ledger", "--person", person, expect=USAGE)
+                        self.assertIn("says whose row it is", " ".join(done.stderr.split()))
 
     def test_an_id_that_is_unique_is_said_to_the_operator_alone(self):
         args = ["pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person", "who"]

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/people.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 
@@ -233,6 +235,25 @@ TEST(People, MayHaveMillionsOfRows) {
   EXPECT_EQ(rows.units(), 2U);
   EXPECT_TRUE(gram_sum(rows)->at(0) == static_cast<Int128>(kMany * (kWhole / kMany) + kWhole) * 90000);
   EXPECT_EQ(plain_of(rows).counts[0], 1 << 20);
+}
+
+// Test vectors of SipHash-2-4-128: nothing of the hash is left out, none of the key, no byte of the text.
+TEST(People, AreHashedByAll128Bits) {
+  PersonColumn::Key key;
+  std::string text;
+  for (unsigned char i = 0; i < 16; ++i) key[i] = i;
+  const auto hex = [&] {
+    const PersonId id = person_of(text, key);
+    unsigned char bytes[16];
+    std::memcpy(bytes, &id.high, 8);
+    std::memcpy(bytes + 8, &id.low, 8);
+    return fmt::format("{:02x}", fmt::join(bytes, ""));
+  };
+  EXPECT_EQ(hex(), "a3817f04ba25a8e66df67214c7550293");
+  text.push_back('\0');
+  EXPECT_EQ(hex(), "da87c1d86b99af44347659119b22fc45");
+  text.push_back('\1');
+  EXPECT_EQ(hex(), "8177228da4a45dc7fca38bdef60affe4");
 }
 
 TEST(People, IdsAreTextsAndWholeNumbers) {
