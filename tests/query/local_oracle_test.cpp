@@ -254,7 +254,8 @@ TEST(LocalOracle, ABatchIsAnsweredHoweverManyRowsThereAre) {
   }
 }
 
-// Rows 0, 2, 4 and 5 are one person's, 1 and 3 another's: as GradientOracle.TakesPeopleWithOneRowEach. To six deviations.
+// Rows 0, 2, 4 and 5 are one person's, 1 and 3 another's: as GradientOracle.TakesPeopleWithOneRowEach. To six
+// deviations.
 TEST(LocalOracle, ABatchTakesPeopleWithOneRowEach) {
   constexpr int kSteps = 20000;
   const std::vector<int> person = {7, 3, 7, 3, 7, 7};
