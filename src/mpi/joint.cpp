@@ -226,8 +226,9 @@ void add_people(RowOptions& options, const wire::v2::RankPeople& message, bool& 
   if (most > 0) options.person->most_rows = most;
   PeopleElsewhere elsewhere{};
   std::memcpy(elsewhere.key.data(), message.key().data(), std::min(elsewhere.key.size(), message.key().size()));
+  // Not the stream of the noise, nor those that ranks draw from.
   const auto random = std::make_shared<SecureRandom>(
-      message.has_insecure_seed() ? SecureRandom::insecure(message.insecure_seed()) : SecureRandom::from_kernel());
+      message.has_insecure_seed() ? SecureRandom::insecure(~message.insecure_seed()) : SecureRandom::from_kernel());
   elsewhere.share = [&shared, most, random](const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
                                             std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
     shared = true;
