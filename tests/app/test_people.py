@@ -143,9 +143,9 @@ class People(AppTest):
         self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
         self.assertEqual(len(lines), 4771)
         self.run_program("ledger", "create", "visits", "--epsilon", 900, "--delta", 1e-5, "--person", "who", "--ledger", "l.db")
-        private = re.compile(r"(?<![\d.])(4,?771|1,?733)(?![\d])")
+        private = re.compile(r"(?<![\w.])(4,?771|1,?733)(?!\w)")
         for fit in FITS:
-            for options in ([], ["--person-weight", "rows:7"], ["--max-rows-per-person", 2000]):
+            for options in ([], ["--person-weight", "rows:7"]):
                 with self.subTest(fit=fit, options=options):
                     schema = "classed.toml" if FITS[fit][0] == "fda" else "numbers.toml"
                     for told in ([], ["--json"]):
@@ -154,8 +154,7 @@ class People(AppTest):
                         for text in (done.stdout, done.stderr):
                             self.assertIsNone(private.search(text), text)
                     model = np.load(self.path("m.npz"))
-                    texts = [bytes(model["manifest.json"]).decode(), re.sub(r"<(style|svg|script).*?</\1>", "", (self.folder / "r.html").read_text(), flags=re.S),
-                             self.run_program("show", "m.npz").stdout]
+                    texts = [bytes(model["manifest.json"]).decode(), re.sub(r"<(style|svg|script).*?</\1>", "", (self.folder / "r.html").read_text(), flags=re.S)]
                     for text in texts:
                         self.assertIsNone(private.search(text), private.search(text) and text[max(0, private.search(text).start() - 80):][:160])
                     for name in model.files:
@@ -235,7 +234,7 @@ class People(AppTest):
                     with self.subTest(fit=fit, person=person, feature=feature):
                         args = [str(a).replace("WHO", feature) for a in fit]
                         rows = ["--columns", "a,b,c,d"] if fit[0] in ("fda", "sir") else []
-                        classes = ["--classes", "1,2"] if fit[0] == "fda" else []
+                        classes = ["--classes", "1|2"] if fit[0] == "fda" else []
                         done = self.run_program(args[0], "d.csv", *args[1:], *rows, *classes, "--header", "yes", "--range", "-5:200", *BUDGET_FLAGS,
                                                 "--no-ledger", "--person", person, expect=USAGE)
                         self.assertIn("says whose row it is", " ".join(done.stderr.split()))
