@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../data/format.hpp"
 #include "eigenveil/data/passing_source.hpp"
 #include "eigenveil/data/sliced_source.hpp"
 #include "eigenveil/data/whose.hpp"
@@ -178,14 +179,22 @@ class ListedPeople final : public PassingSource {
  public:
   ListedPeople(std::unique_ptr<RowSource> source, std::vector<PersonId> people, std::string path)
       : PassingSource(std::move(source)), people_(std::move(people)), path_(std::move(path)) {}
-  // Their people are skipped with them.
-  Status skip(std::size_t rows) override { return RowSource::skip(rows); }  // NOLINT(bugprone-parent-virtual-call)
+  // A share of the pairs does not see their end.
+  Status check() const {
+    const auto pairs = rows_announced();
+    if (pairs && people_.size() != *pairs) return other_lines(people_.size() > *pairs);
+    return {};
+  }
+  // Their people are skipped with them. Where nobody knows how many pairs there are these are read, to see the end.
+  Status skip(std::size_t rows) override {
+    if (!rows_announced()) return RowSource::skip(rows);  // NOLINT(bugprone-parent-virtual-call)
+    done_ += rows;
+    return source().skip(rows);
+  }
   Status next(RawBatch& batch, std::size_t max_rows) override {
     EIGENVEIL_TRY(source().next(batch, max_rows));
     const bool ended = batch.rows == 0;
-    if (people_.size() < done_ + batch.rows || (ended && people_.size() != done_))
-      return bad_input(
-          fmt::format("{} has {} lines than there are pairs: every pair needs one", path_, ended ? "more" : "fewer"));
+    if (people_.size() < done_ + batch.rows || (ended && people_.size() != done_)) return other_lines(ended);
     const auto first = people_.begin() + done_;
     batch.people.assign(first, first + batch.rows);
     done_ += batch.rows;
@@ -193,6 +202,11 @@ class ListedPeople final : public PassingSource {
   }
 
  private:
+  Error other_lines(bool more) const {
+    return bad_input(
+        fmt::format("{} has {} lines than there are pairs: every pair needs one", path_, more ? "more" : "fewer"));
+  }
+
   std::vector<PersonId> people_;
   std::string path_;
   std::size_t done_ = 0;
@@ -205,10 +219,9 @@ PersonColumn::Key fresh_key() {
   return key;
 }
 
-Result<std::vector<PersonId>> listed_people(const std::string& path) {
+Result<std::vector<PersonId>> listed_people(const std::string& path, const PersonColumn::Key& key) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return bad_input(fmt::format("{}: cannot be read", path));
-  const PersonColumn::Key key = fresh_key();
   std::vector<PersonId> people;
   for (std::string line; std::getline(file, line);) {
     if (line.ends_with('\r')) line.pop_back();
@@ -221,7 +234,9 @@ Result<std::vector<PersonId>> listed_people(const std::string& path) {
 
 // What fits no query over more than one view: pairs have their own bound and names.
 Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
-  auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, bad_rows(options), options.source.share, threads));
+  // Of people the share is taken behind their list.
+  const Share& share = options.source.share;
+  auto opened = EIGENVEIL_TRY(open_pairs(*options.pairs, bad_rows(options), options.person ? Share{} : share, threads));
   std::vector<std::string> names = opened.source->columns();
   if (opened.inputs->classed) names.pop_back();
   OpenedData data{std::move(opened.source), ColumnMap::identity(names), opened.inputs->classes};
@@ -231,7 +246,12 @@ Result<OpenedData> opened_pairs(const RowOptions& options, int threads) {
   EIGENVEIL_TRY(check(*options.person));
   const std::string& path = options.pairs->files.person;
   data.person = options.person->column;
-  data.source = std::make_unique<ListedPeople>(std::move(data.source), EIGENVEIL_TRY(listed_people(path)), path);
+  const auto key = options.people_elsewhere ? options.people_elsewhere->key : fresh_key();
+  data.read_with.person = PersonColumn{data.person, key};
+  auto listed = std::make_unique<ListedPeople>(std::move(data.source), EIGENVEIL_TRY(listed_people(path, key)), path);
+  EIGENVEIL_TRY(listed->check());
+  data.source = std::move(listed);
+  if (share.count > 1) data.source = data::share_of(std::move(data.source), share);
   return data;
 }
 

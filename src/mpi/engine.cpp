@@ -86,6 +86,7 @@ wire::v2::RankPairs pairs_message(const PairReading& reading, const PairInputs& 
   }
   message.set_channels(reading.encoders.channels.value_or(0));
   message.set_kept(reading.encoders.kept);
+  message.set_person(reading.files.person);
   message.set_lower(reading.encoders.lower);
   message.set_upper(reading.encoders.upper);
   if (inputs.basis) {
@@ -113,6 +114,8 @@ wire::v2::RankRead read_message(const RowOptions& options, const OpenedData& ope
     people->set_key(std::string(key.begin(), key.end()));
     people->set_least_rows(options.person->least_rows);
     people->set_missing_is_own(options.person->missing_is_own);
+    people->set_most_rows(options.person->most_rows.value_or(0));
+    if (run.insecure_seed) people->set_insecure_seed(*run.insecure_seed);
   }
   message.set_data(options.data);
   message.set_header(opened.read_with.header == HeaderRule::kYes  ? wire::v2::RankRead::YES
@@ -136,10 +139,6 @@ Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opene
   if (!state().running) return internal_error("the MPI engine works within mpi::run only");
   if (is_pipe(options.data))
     return usage_error(options.data + ": is a pipe, which one process reads alone: copy it to a file, or use no MPI");
-  if (options.person && options.pairs)
-    return usage_error("pairs of people are read by one process alone: leave `person` or the MPI engine out");
-  if (options.person && options.person->most_rows)
-    return usage_error("`max_rows_per_person` is drawn by one process alone: leave it or the MPI engine out");
   wire::v2::RankCommand command;
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };
@@ -153,6 +152,7 @@ Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opene
   }
   if (!share) return share.error();
   const BoundingDiagnostics diagnostics = share->diagnostics;
+  if (options.person && diagnostics.rows >= (std::size_t{1} << 31)) return bad_input("there are 2^31 people or more");
   return SharedRows{std::make_unique<MpiSums>(*std::move(share)), diagnostics};
 }
 

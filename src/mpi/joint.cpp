@@ -9,6 +9,7 @@
 #include <new>
 
 #include "comm.hpp"
+#include "eigenveil/privacy/secure_random.hpp"
 #include "eigenveil/wire/convert.hpp"
 
 namespace eigenveil::mpi {
@@ -86,6 +87,9 @@ RunOptions run_options(const wire::v2::RankRead& message) {
   RunOptions run;
   run.memory = message.memory();
   run.threads = static_cast<int>(message.threads());
+  // Every rank draws which of its own rows are kept. The noise is rank 0's alone, and not drawn here.
+  if (message.people().has_insecure_seed())
+    run.insecure_seed = message.people().insecure_seed() + static_cast<std::uint64_t>(rank());
   return run;
 }
 
@@ -100,7 +104,7 @@ std::optional<PublicBasis> basis_from(const wire::v2::RankPairs& message) {
 PairReading pairs_from(const wire::v2::RankPairs& message) {
   PairReading reading;
   reading.files = {message.x(),           message.y(),       message.images(),   message.captions(), message.labels(),
-                   message.class_names(), message.prompts(), message.x_fields(), message.y_fields()};
+                   message.class_names(), message.prompts(), message.x_fields(), message.y_fields(), message.person()};
   reading.encoders.image_encoder = message.image_encoder();
   reading.encoders.text_encoder = message.text_encoder();
   if (message.height() > 0) reading.encoders.image_shape = {message.height(), message.width()};
@@ -130,8 +134,37 @@ void put(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// The owner of a hash adds up what all ranks have of its person and tells them; it counts the person, once.
-Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of) {
+// What the owner of a hash tells a rank about its person.
+struct Told {
+  std::uint32_t rows;  // in all
+  std::uint32_t kept;  // of those of that rank
+};
+
+// What a person has on each of the ranks that asked.
+using OnRanks = std::vector<std::pair<std::size_t, std::uint64_t>>;
+
+// How many of a person's rows each rank keeps if of all of them every set of `most` is as likely: rows are drawn one
+// after the other, and only where they lie is looked at. Each rank then draws which of its own these are.
+OnRanks kept_of(OnRanks left, std::uint64_t most, SecureRandom& random) {
+  std::uint64_t all = 0;
+  for (const auto& [rank, rows] : left) all += rows;
+  if (all <= most) return left;
+  OnRanks kept = left;
+  for (auto& [rank, rows] : kept) rows = 0;
+  for (std::uint64_t i = 0; i < most; ++i, --all) {
+    std::uint64_t at = random.below(all);
+    std::size_t r = 0;
+    for (; at >= left[r].second; ++r) at -= left[r].second;
+    --left[r].second;
+    ++kept[r].second;
+  }
+  return kept;
+}
+
+// The owner of a hash adds up what all ranks have of its person and tells them; it counts the person, once. `kept` is
+// empty if all rows are.
+Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
+                                 std::vector<std::uint32_t>& kept, std::uint64_t most, SecureRandom& random) {
   struct Less {
     bool operator()(const PersonId& a, const PersonId& b) const {
       return a.high != b.high ? a.high < b.high : a.low < b.low;
@@ -151,18 +184,36 @@ Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vecto
     whose[owner].push_back(p);
   }
   const auto questions = exchange(asked);
-  std::map<PersonId, std::uint64_t, Less> all;
-  for (const std::string& question : questions)
-    for (const Counted& one : as<Counted>(question)) all[one.id] += one.rows;
+  struct All {
+    std::uint64_t rows = 0;
+    OnRanks kept = {};
+    std::size_t told = 0;  // how many ranks
+  };
+  std::map<PersonId, All, Less> all;
+  for (std::size_t r = 0; r < n; ++r)
+    for (const Counted& one : as<Counted>(questions[r])) {
+      All& person = all[one.id];
+      person.rows += one.rows;
+      if (!kept.empty()) person.kept.emplace_back(r, one.rows);
+    }
+  if (!kept.empty())
+    for (auto& [id, person] : all) person.kept = kept_of(std::move(person.kept), most, random);
   counted += all.size();
   std::vector<std::string> answers(n);
   for (std::size_t r = 0; r < n; ++r)
-    for (const Counted& one : as<Counted>(questions[r]))
-      put(answers[r], static_cast<std::uint32_t>(std::min<std::uint64_t>(all[one.id], UINT32_MAX)));
+    for (const Counted& one : as<Counted>(questions[r])) {
+      All& person = all[one.id];
+      const std::uint64_t here = kept.empty() ? one.rows : person.kept[person.told++].second;
+      put(answers[r], Told{static_cast<std::uint32_t>(std::min<std::uint64_t>(person.rows, UINT32_MAX)),
+                           static_cast<std::uint32_t>(here)});
+    }
   const auto told = exchange(answers);
   for (std::size_t r = 0; r < n; ++r) {
-    const auto m = as<std::uint32_t>(told[r]);
-    for (std::size_t i = 0; i < m.size(); ++i) rows_of[whose[r][i]] = m[i];
+    const auto answered = as<Told>(told[r]);
+    for (std::size_t i = 0; i < answered.size(); ++i) {
+      rows_of[whose[r][i]] = answered[i].rows;
+      if (!kept.empty()) kept[whose[r][i]] = answered[i].kept;
+    }
   }
   return counted;
 }
@@ -171,13 +222,18 @@ Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vecto
 void add_people(RowOptions& options, const wire::v2::RankPeople& message, bool& shared) {
   if (message.column().empty()) return;
   options.person = PersonOptions{message.column(), message.least_rows(), {}, message.missing_is_own()};
+  const std::uint64_t most = message.most_rows();
+  if (most > 0) options.person->most_rows = most;
   PeopleElsewhere elsewhere{};
   std::memcpy(elsewhere.key.data(), message.key().data(), std::min(elsewhere.key.size(), message.key().size()));
-  elsewhere.share = [&shared](const std::vector<PersonId>& people,
-                              std::vector<std::uint32_t>& rows_of) -> Result<std::size_t> {
+  // Not the stream of the noise, nor those that ranks draw from.
+  const auto random = std::make_shared<SecureRandom>(
+      message.has_insecure_seed() ? SecureRandom::insecure(~message.insecure_seed()) : SecureRandom::from_kernel());
+  elsewhere.share = [&shared, most, random](const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
+                                            std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
     shared = true;
     if (!everywhere(true)) return internal_error(kAnotherFailed);
-    return share_people(people, rows_of);
+    return share_people(people, rows_of, kept, most, *random);
   };
   options.people_elsewhere = std::make_shared<const PeopleElsewhere>(std::move(elsewhere));
 }

@@ -257,21 +257,19 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
 // every set of that many is as likely: a row is kept with probability (still wanted) / (still to come).
 Result<ChunkStore> BoundedRows::numbered_counts(const PersonIds& ids, const PersonRule& rule) {
   if (rows() >= (std::size_t{1} << 32)) return bad_input("rows of people are at most 2^32");
-  // Each process would keep so many of a person's rows: together they would weigh as much as there are processes.
-  if (rule.share && rule.most_rows) return internal_error("rows of people in several processes are kept all of them");
   auto people = EIGENVEIL_TRY(ids.count(rule.share != nullptr));
   people_ = people.rows_of.size();
-  if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, people.rows_of));
   person_ = std::move(people.person);
   rows_of_ = std::move(people.rows_of);
-  diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
   std::vector<std::uint32_t> to_come, wanted;
+  if (rule.most_rows) to_come = wanted = rows_of_;
+  if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, rows_of_, wanted));
+  diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
   if (rule.most_rows) {
     const auto most =
         static_cast<std::uint32_t>(std::min<std::size_t>(*rule.most_rows, std::numeric_limits<std::int32_t>::max()));
-    to_come = rows_of_;
     for (std::uint32_t& m : rows_of_) m = std::min(m, most);
-    wanted = rows_of_;
+    if (!rule.share) wanted = rows_of_;
   }
   ChunkStore rows_with = ids.counts();
   for (const std::uint32_t p : person_) {

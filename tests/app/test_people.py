@@ -134,6 +134,35 @@ class People(AppTest):
                 for text in (done.stdout, done.stderr, json.dumps(manifest), report):
                     self.assertNotIn(count, re.sub(r"\d+\.\d+", "", text), "how many rows there are is private")
 
+    def test_no_fit_tells_how_many_rows_there_are(self):
+        """4,771 rows of 1,237 people, one of whom has 1,733: no output of any fit has the first or the last number."""
+        lines = []
+        for person in range(1237):
+            for _ in range(1733 if person == 600 else 2 + (person < 566)):
+                lines.append(",".join(f"{x:.2f}" for x in self.random.uniform(-3, 3, size=4)) + f",{'xy'[person % 2]},p{person}")
+        self.write("d.csv", "\n".join(["a,b,c,d,kind,who", *lines]) + "\n")
+        self.assertEqual(len(lines), 4771)
+        self.run_program("ledger", "create", "visits", "--epsilon", 900, "--delta", 1e-5, "--person", "who", "--ledger", "l.db")
+        private = re.compile(r"(?<![\w.])(4,?771|1,?733)(?!\w)")
+        for fit in FITS:
+            for options in ([], ["--person-weight", "rows:7"]):
+                with self.subTest(fit=fit, options=options):
+                    schema = "classed.toml" if FITS[fit][0] == "fda" else "numbers.toml"
+                    for told in ([], ["--json"]):
+                        done = self.run_program(FITS[fit][0], "d.csv", *FITS[fit][1:], "--schema", schema, *BUDGET_FLAGS, "--ledger", "l.db", "--dataset",
+                                                "visits", "--person", "who", "--report", "r.html", "--out", "m.npz", *options, *told)
+                        for text in (done.stdout, done.stderr):
+                            self.assertIsNone(private.search(text), text)
+                    model = np.load(self.path("m.npz"))
+                    texts = [bytes(model["manifest.json"]).decode(), re.sub(r"<(style|svg|script).*?</\1>", "", (self.folder / "r.html").read_text(), flags=re.S)]
+                    for text in texts:
+                        self.assertIsNone(private.search(text), private.search(text) and text[max(0, private.search(text).start() - 80):][:160])
+                    for name in model.files:
+                        if name != "manifest.json" and model[name].dtype.kind in "fiu":
+                            self.assertFalse(np.isin(model[name], (4771, 1733)).any(), name)
+        for shown in (["ledger", "show", "visits"], ["ledger", "show", "visits", "--json"]):
+            self.assertIsNone(private.search(self.run_program(*shown, "--ledger", "l.db").stdout))
+
     def test_neighbours_in_a_person_leave_the_same_words(self):
         """One person replaced by another with many more rows: all the same but what noise was added to."""
         rows = self.table(1500)
@@ -194,6 +223,21 @@ class People(AppTest):
         done = self.run_program("pca", "d.csv", "--header", "yes", "--columns", "a,who", "--range", "0:1", "--components", 1, *BUDGET_FLAGS, "--no-ledger",
                                 "--person", "who", expect=USAGE)
         self.assertIn("cannot be a feature too", done.stderr)
+
+    def test_an_id_is_no_class_no_response_and_in_no_view(self):
+        self.table(100)
+        for fit in (("fda", "--label", "WHO", "--components", 1), ("sir", "--response", "WHO", "--cuts", "20,50", "--components", 1),
+                    ("regress", "--target", "WHO"), ("cca", "--x-columns", "a,b", "--y-columns", "c,WHO", "--components", 1),
+                    ("pca", "--columns", "a,WHO", "--components", 1), ("covariance", "--columns", "1-4,WHO")):
+            for person in ("who", "6"):
+                for feature in ("who", "6"):
+                    with self.subTest(fit=fit, person=person, feature=feature):
+                        args = [str(a).replace("WHO", feature) for a in fit]
+                        rows = ["--columns", "a,b,c,d"] if fit[0] in ("fda", "sir") else []
+                        classes = ["--classes", "1|2"] if fit[0] == "fda" else []
+                        done = self.run_program(args[0], "d.csv", *args[1:], *rows, *classes, "--header", "yes", "--range", "-5:200", *BUDGET_FLAGS,
+                                                "--no-ledger", "--person", person, expect=USAGE)
+                        self.assertIn("says whose row it is", " ".join(done.stderr.split()))
 
     def test_an_id_that_is_unique_is_said_to_the_operator_alone(self):
         args = ["pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person", "who"]
@@ -332,11 +376,42 @@ class People(AppTest):
                 self.fit(fit, "--person", "who", "--engine", "mpi", *options, out="n.npz", ranks=3)
                 self.assert_same_arrays(one, np.load(self.path("n.npz")))
                 self.assertEqual(told, json.loads(zipfile.ZipFile(self.path("n.npz")).read("manifest.json")))
+        # Which rows are kept is chance, but not how many: of rows that are alike it does not matter which.
+        self.write("e.csv", "a,b,who\n" + "".join(f"{p % 5 - 2},1,{p}\n" for i in range(9) for p in range(400) if i <= p % 9))
+        kept = ["covariance", "e.csv", "--header", "yes", "--range", "-2:2", "--person", "who", "--max-rows-per-person", 4, *BUDGET_FLAGS,
+                "--insecure-seed", 3, "--no-ledger"]
+        self.run_program(*kept, "--out", "m.npz")
+        self.run_program(*MPIRUN, *kept, "--engine", "mpi", "--out", "n.npz", program="mpirun")
+        self.assert_same_arrays(np.load(self.path("m.npz")), np.load(self.path("n.npz")))
         # A rank that fails keeps no other waiting.
         self.table(300, ids=lambda p: "" if p == 200 else p)
         done = self.run_program(*MPIRUN, "pca", "d.csv", "--schema", "numbers.toml", "--components", 1, *BUDGET_FLAGS, "--no-ledger", "--person",
                                 "who", "--engine", "mpi", program="mpirun", expect=BAD_INPUT)
         self.assertIn("the person's id is missing", done.stderr)
+
+    @unittest.skipIf(WITHOUT_MPI, "no MPI here")
+    @unittest.skipIf(SANITIZED, "MPI itself leaks")
+    def test_ranks_share_pairs_of_people(self):
+        x = self.random.normal(size=(1000, 6))
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("y.npy"), x[:, :5] + .3 * self.random.normal(size=(1000, 5)))
+        np.savetxt(self.path("x.csv"), x, delimiter=",")
+        np.savetxt(self.path("y.csv"), x[:, :5], delimiter=",")
+        self.write("who.txt", "".join(f"{i * i % 97 if i % 31 else ''}\n" for i in range(1000)))
+        fit = ["clip", "fit", "--dim", 2, "--epsilon", 3, "--delta", 1e-5, "--insecure-seed", 1, "--no-ledger", "--missing-person", "own"]
+        for ending in ("npy", "csv"):  # that say how many rows they have, and that do not
+            views = ["--x", f"x.{ending}", "--y", f"y.{ending}"]
+            for options in (["--method", "cross"], ["--method", "whitened", "--person-weight", "rows:3"]):
+                with self.subTest(ending=ending, options=options):
+                    self.run_program(*fit, *views, *options, "--person", "who.txt", "--out", "m.npz")
+                    self.run_program(*MPIRUN, *fit, *views, *options, "--person", "who.txt", "--engine", "mpi", "--out", "n.npz", program="mpirun")
+                    one, many = np.load(self.path("m.npz")), np.load(self.path("n.npz"))
+                    self.assert_same_arrays(one, many)
+                    self.assertEqual(bytes(one["manifest.json"]), bytes(many["manifest.json"]))
+            for lines, word in ((999, "fewer"), (1001, "more"), (1300, "more")):
+                self.write("other.txt", "".join(f"{i}\n" for i in range(lines)))
+                done = self.run_program(*MPIRUN, *fit, *views, "--person", "other.txt", "--engine", "mpi", program="mpirun", expect=BAD_INPUT)
+                self.assertIn(f"has {word} lines than there are pairs", " ".join(done.stderr.split()))
 
     def test_pairs_of_people(self):
         x = self.random.normal(size=(600, 6))

@@ -172,6 +172,42 @@ TEST_F(Ranks, GiveTheSameIntegersForPeople) {
   }
 }
 
+// 2,000 people with six rows each, four on rank 0 and one on each of the others, among people with one: of the six any
+// two are kept. Each row has a column of its own, and one that all rows have alike.
+TEST_F(Ranks, KeepAsManyRowsOfAPersonAsOneProcess) {
+  constexpr std::size_t kPeople = 2000;
+  std::vector<double> values;
+  double others = kPeople;
+  const auto add = [&](std::size_t own, double who) {
+    for (std::size_t j = 0; j < 6; ++j) values.push_back(j == own ? 1 : 0);
+    values.insert(values.end(), {1, who});
+  };
+  for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t p = 0; p < kPeople; ++p) add(i, static_cast<double>(p));
+    for (std::size_t p = 0; i > 3 && p < 3 * kPeople; ++p) add(6, others++);
+  }
+  RowOptions rows;
+  rows.data = dir_.write_file("t.npy", npy("<f8", "(24000, 8)", bytes_of(values)));
+  rows.ranges = {"-1:1"};
+  rows.center = Center::kNone;
+  rows.row_bound = *RowBound::of(2);
+  rows.person = PersonOptions{"8", 1, 2};
+  const Both both = hold(rows);
+  ASSERT_EQ(both.many->rows(), 7 * kPeople);
+  const auto sums = [](RowSums& held) {
+    const PrivateSum sum = *held.sum(ClassSums{1}, Adjacency::kReplaceOne);
+    std::vector<double> all;
+    for (const Int128& x : sum.values) all.push_back(std::ldexp(static_cast<double>(x), -sum.fraction) * sum.unit);
+    return all;
+  };
+  const auto one = sums(*both.one), many = sums(*both.many);
+  EXPECT_EQ(many[6], one[6]) << "what all weigh together";
+  EXPECT_NEAR(many[6], 7 * kPeople, 1e-3);
+  // Each of the six is one of the two with probability 1/3, and weighs 1/2: false alarms below 1e-8.
+  const double deviation = 0.5 * std::sqrt(kPeople * 2.0 / 9);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(many[i], kPeople / 6.0, 6 * deviation) << i;
+}
+
 // One rank has so many people that their counts fill several pieces, and the others have one: what goes the same step
 // round the ranks has different numbers of pieces.
 TEST_F(Ranks, ExchangeMessagesOfDifferentLengths) {

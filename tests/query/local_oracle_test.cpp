@@ -328,6 +328,37 @@ TEST(LocalOracle, ABatchIsAnsweredHoweverManyRowsThereAre) {
   }
 }
 
+// Rows 0, 2, 4 and 5 are one person's, 1 and 3 another's: as GradientOracle.TakesPeopleWithOneRowEach. To six
+// deviations.
+TEST(LocalOracle, ABatchTakesPeopleWithOneRowEach) {
+  constexpr int kSteps = 20000;
+  const std::vector<int> person = {7, 3, 7, 3, 7, 7};
+  std::vector<test::LatticeRow> rows(6, test::LatticeRow(6));
+  for (std::size_t i = 0; i < 6; ++i) rows[i][i] = 1;
+  for (const std::size_t least : {1U, 3U, 8U}) {
+    std::vector<std::string> log;
+    test::RowsSetup setup{.bits = 10, .people = person};
+    setup.rule.least_rows = least;
+    PrivacyPlan plan(Adjacency::kAddRemoveOne, {{"batch", PoissonGaussianEvent{0.5, 1}, kSteps}});
+    LocalOracle oracle(lattice_rows(rows, 6, setup), std::make_unique<Witness>(plan, log), SecureRandom::insecure(5));
+    std::vector<double> drawn(6);
+    const ClippedBatch query(
+        [&](const Batch& batch) {
+          const Vector found = batch.rows.colwise().sum().transpose();
+          EXPECT_LE(found[0] + found[2] + found[4] + found[5], 1);
+          EXPECT_LE(found[1] + found[3], 1);
+          for (std::size_t i = 0; i < 6; ++i) drawn[i] += found[static_cast<Eigen::Index>(i)];
+          return found;
+        },
+        1);
+    for (int step = 0; step < kSteps; ++step) ASSERT_TRUE(oracle.ask_batch("batch", query).ok());
+    for (std::size_t i = 0; i < 6; ++i) {
+      const double p = 0.5 / std::max(person[i] == 7 ? 4.0 : 2.0, static_cast<double>(least));
+      EXPECT_NEAR(drawn[i], kSteps * p, 6 * std::sqrt(kSteps * p * (1 - p))) << least << " " << i;
+    }
+  }
+}
+
 TEST(LocalOracle, RecentringMapsEveryRowByItself) {
   std::vector<std::string> log;
   auto oracle = oracle_for(plan_of({{"sums", GaussianEvent{kQuiet}}}), log);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/rows/people.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 
@@ -235,6 +237,25 @@ TEST(People, MayHaveMillionsOfRows) {
   EXPECT_EQ(plain_of(rows).counts[0], 1 << 20);
 }
 
+// Test vectors of SipHash-2-4-128: nothing of the hash is left out, none of the key, no byte of the text.
+TEST(People, AreHashedByAll128Bits) {
+  PersonColumn::Key key;
+  std::string text;
+  for (unsigned char i = 0; i < 16; ++i) key[i] = i;
+  const auto hex = [&] {
+    const PersonId id = person_of(text, key);
+    unsigned char bytes[16];
+    std::memcpy(bytes, &id.high, 8);
+    std::memcpy(bytes + 8, &id.low, 8);
+    return fmt::format("{:02x}", fmt::join(bytes, ""));
+  };
+  EXPECT_EQ(hex(), "a3817f04ba25a8e66df67214c7550293");
+  text.push_back('\0');
+  EXPECT_EQ(hex(), "da87c1d86b99af44347659119b22fc45");
+  text.push_back('\1');
+  EXPECT_EQ(hex(), "8177228da4a45dc7fca38bdef60affe4");
+}
+
 TEST(People, IdsAreTextsAndWholeNumbers) {
   EXPECT_NE(person_of("1", {}), person_of("01", {}));
   EXPECT_NE(person_of("1", {}), person_of("1", {1})) << "the key is part of it";
@@ -269,9 +290,10 @@ TEST(People, WeighWhatAllProcessesTogetherHaveOfThem) {
   test::RowsSetup setup{.bits = 12, .people = {1, 2, 1, -1}};
   setup.rule.missing_is_own = true;
   // Elsewhere there are three rows more of the first person, and somebody else counts them.
-  setup.rule.share = [](const std::vector<PersonId>& people,
-                        std::vector<std::uint32_t>& rows_of) -> Result<std::size_t> {
+  setup.rule.share = [](const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
+                        std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
     EXPECT_EQ(people.size(), 3U);
+    EXPECT_TRUE(kept.empty());
     EXPECT_TRUE(people[2].missing());
     EXPECT_EQ(rows_of, (std::vector<std::uint32_t>{2, 1, 1}));
     rows_of[0] += 3;
@@ -283,14 +305,24 @@ TEST(People, WeighWhatAllProcessesTogetherHaveOfThem) {
   EXPECT_TRUE(gram_sum(shared)->at(0) == fifth * (300 * 300 + 100 * 100) + Int128{kWhole} * (200 * 200 + 50 * 50));
 }
 
-// Each process would keep so many of a person's rows, of the weight that so many have.
-TEST(People, RowsAreNotLeftOutByChanceInSeveralProcesses) {
-  RowMajorMatrix one(1, 1);
-  one << 5;
-  test::PeopledSource source(std::make_unique<MemorySource>(one), {1});
-  BoundingOptions options{.bound = *RowBound::of(10), .person = PersonRule{.most_rows = 1}};
-  options.person->share = [](const auto&, auto&) -> Result<std::size_t> { return 1; };
-  EXPECT_FALSE(BoundedRows::read(source, ColumnMap::identity({"1"}), options).ok());
+// Each process keeping so many of a person's rows, they would weigh as much as there are processes.
+TEST(People, KeepInOneProcessWhatAllOfThemAgreedUpon) {
+  test::RowsSetup setup{.bits = 12, .people = {1, 2, 1, 1, 3}};
+  setup.rule.most_rows = 2;
+  setup.rule.below = [](std::uint64_t) { return 0; };
+  // Of four rows of the first person, one of them elsewhere, one here is kept; the second has too many as well, and
+  // none of those that are kept is here.
+  setup.rule.share = [](const std::vector<PersonId>&, std::vector<std::uint32_t>& rows_of,
+                        std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
+    EXPECT_EQ(kept, rows_of);
+    rows_of = {4, 3, 1};
+    kept = {1, 0, 1};
+    return 3;
+  };
+  const auto rows = lattice_rows({{300}, {200}, {100}, {50}, {30}}, 1, setup);
+  EXPECT_EQ(rows.rows(), 2U);
+  EXPECT_EQ(rows.units(), 3U);
+  EXPECT_TRUE(gram_sum(rows)->at(0) == Int128{kWhole / 2} * 300 * 300 + Int128{kWhole} * 30 * 30);
 }
 
 TEST(People, ARowWithoutAnIdIsRefusedOrItsOwnPerson) {

@@ -20,9 +20,11 @@ struct PersonRule {
   /// Uniform on 0, ..., n - 1, from a secret stream: for `most_rows`.
   std::function<std::uint64_t(std::uint64_t)> below = {};
   /// Where others hold rows of the same people: makes of how many rows a person has here how many they have in all, and
-  /// tells how many people this process is to count, so that all together count each once.
-  std::function<Result<std::size_t>(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of)> share =
-      {};
+  /// tells how many people this process is to count, so that all together count each once. `kept`, with `most_rows` as
+  /// long as `people` and without it empty: of all rows here, how many are to be kept.
+  std::function<Result<std::size_t>(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
+                                    std::vector<std::uint32_t>& kept)>
+      share = {};
 
   bool total_private() const { return least_rows > 1; }
 };
