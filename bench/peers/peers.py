@@ -193,7 +193,7 @@ def main():
             lines.append(line)
     order = {who: place for place, who in enumerate(PCAS)}
     lines.sort(key=lambda line: (line[0] != PCA, line[1:4], order[line[4]]))
-    points = {who: [(f"{n // 1000}k x {d}, {epsilon}", found) for task, n, d, epsilon, name, found, *_ in lines if (task, name) == (PCA, who)]
+    points = {who: [(f"{n:,} x {d}, {epsilon}", found) for task, n, d, epsilon, name, found, *_ in lines if (task, name) == (PCA, who)]
               for who in PCAS}
     folder = pathlib.Path(given.folder)
     write(folder / "peers.md", lines, runs)
