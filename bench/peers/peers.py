@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eigenveil beside OpenDP, diffprivlib and scikit-learn (not private): the same rows, the same epsilon, error and seconds,
-in one run. Writes peers.md and peers.svg. Usage: bench/peers/run [--quick] [FOLDER]
+in one run. Writes peers.md and peers.svg. Usage: bench/peers/run [--quick] [--minutes M] [FOLDER]
 
 Each peer gets what its documentation asks for: OpenDP and diffprivlib a bound on the norm or ranges, all of them the same
 public ones. Neither PCA takes a delta: the guarantees of both are pure (delta = 0) and so the stronger ones. A method that does not finish
-within LIMIT is stopped and not tried on anything larger."""
+within LIMIT is stopped and not tried on what comes after, where rows times epsilon are more. With --minutes the whole ends by then: what still runs is stopped, and the table
+says after how many seconds."""
 import argparse
 import multiprocessing
 import pathlib
@@ -95,8 +96,10 @@ REGRESSIONS = {"eigenveil": ours_regression, "diffprivlib": diffprivlib_regressi
                "scikit-learn, not private": sklearn_regression}
 
 
-def one(method, data, args, into):
+def one(method, data, args, into, end):
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, resource.RLIM_INFINITY))
+    if end is not None:
+        signal.setitimer(signal.ITIMER_REAL, max(0.01, end - time.monotonic()))
     start = time.process_time()  # of the processor, which others on the machine disturb less
     try:
         found = np.asarray(method(*data, *args))
@@ -106,21 +109,26 @@ def one(method, data, args, into):
     into.send((found, time.process_time() - start))
 
 
-def measured(method, make, error, runs):
+def measured(method, make, error, runs, end):
     """Median error, median seconds, data sets; each in a process that can be stopped."""
     errors, seconds = [], []
     for seed in range(runs):
         data, args = make(seed)
         out, into = multiprocessing.Pipe(duplex=False)
-        process = multiprocessing.Process(target=one, args=(method, data, args, into))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        process = multiprocessing.Process(target=one, args=(method, data, args, into, end))
         process.start()
         into.close()
         try:
             found, took = out.recv()
         except EOFError:
             process.join()
-            stopped = process.exitcode == -signal.SIGXCPU
-            return None, f"{UNFINISHED} {LIMIT / 60:g} minutes" if stopped else f"ended with code {process.exitcode}", 0
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = f"{after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.0f} s, when the run had to end"
+            limits = {-signal.SIGXCPU: f"{LIMIT / 60:g} minutes", -signal.SIGALRM: spent}
+            if process.exitcode in limits and seconds:  # one that finished counts
+                break
+            return None, f"{UNFINISHED} {limits[process.exitcode]}" if process.exitcode in limits else f"ended with code {process.exitcode}", 0
         process.join()
         if found is None:
             return None, took, 0
@@ -146,12 +154,12 @@ def regression_case(n, d, epsilon):
     return make, lambda data, c: float(np.linalg.norm(c - beta) / np.linalg.norm(beta))
 
 
-def all_of(task, who, method, case, shapes, epsilons, runs, into):
+def all_of(task, who, method, case, shapes, epsilons, runs, into, end):
     """Every case of one method, the small ones first."""
     gave_up = False
     for n, d in shapes:
         for epsilon in epsilons:
-            found = (None, "not tried: it did not finish on less", 0) if gave_up else measured(method, *case(n, d, epsilon), runs)
+            found = (None, "not tried: the one before did not finish", 0) if gave_up else measured(method, *case(n, d, epsilon), runs, end)
             gave_up = gave_up or (found[0] is None and found[1].startswith(UNFINISHED))
             into.put((task, n, d, epsilon, who, *found))
     into.put(None)
@@ -160,17 +168,19 @@ def all_of(task, who, method, case, shapes, epsilons, runs, into):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--quick", action="store_true")
+    arguments.add_argument("--minutes", type=float)
     arguments.add_argument("folder", nargs="?", default="docs/results")
     given = arguments.parse_args()
+    end = None if given.minutes is None else time.monotonic() + 60 * given.minutes
     runs = 1 if given.quick else 5
     epsilons = [1] if given.quick else [0.5, 1, 4]
-    shapes = [(2_000, 10)] if given.quick else [(2_000, 10), (20_000, 20), (20_000, 100), (100_000, 200)]
-    regressions = [(2_000, 3)] if given.quick else [(2_000, 5), (20_000, 5), (20_000, 20)]
+    shapes = [(2_000, 10)] if given.quick else [(500, 5), (2_000, 10), (20_000, 20), (20_000, 100), (100_000, 200)]
+    regressions = [(2_000, 3)] if given.quick else [(500, 3), (2_000, 5), (20_000, 5), (20_000, 20), (200_000, 5)]
     for method in ("diffprivlib.models", "eigenveil", "opendp.prelude", "sklearn.decomposition", "sklearn.linear_model"):
         __import__(method)  # before the clock starts
     queue = multiprocessing.Queue()
-    workers = [multiprocessing.Process(target=all_of, args=(PCA, who, method, pca_case, shapes, epsilons, runs, queue)) for who, method in PCAS.items()]
-    workers += [multiprocessing.Process(target=all_of, args=(REGRESSION, who, method, regression_case, regressions, epsilons, runs, queue))
+    workers = [multiprocessing.Process(target=all_of, args=(PCA, who, method, pca_case, shapes, epsilons, runs, queue, end)) for who, method in PCAS.items()]
+    workers += [multiprocessing.Process(target=all_of, args=(REGRESSION, who, method, regression_case, regressions, epsilons, runs, queue, end))
                 for who, method in REGRESSIONS.items()]
     for worker in workers:  # beside each other: seconds are those of the processor
         worker.start()
@@ -183,7 +193,7 @@ def main():
             lines.append(line)
     order = {who: place for place, who in enumerate(PCAS)}
     lines.sort(key=lambda line: (line[0] != PCA, line[1:4], order[line[4]]))
-    points = {who: [(f"{n // 1000}k x {d}, {epsilon}", found) for task, n, d, epsilon, name, found, *_ in lines if (task, name) == (PCA, who)]
+    points = {who: [(f"{n:,} x {d}, {epsilon}", found) for task, n, d, epsilon, name, found, *_ in lines if (task, name) == (PCA, who)]
               for who in PCAS}
     folder = pathlib.Path(given.folder)
     write(folder / "peers.md", lines, runs)
@@ -206,9 +216,12 @@ def said(lines):
             text.append(f"{task}, {what} among the private ones, of {len(groups)} cases in which more than one finished: {counts}. ")
         if alone:
             text.append(f"In {alone} cases eigenveil alone finished, or was tried.")
-        lost = [f"{n:,} x {d} at {epsilon} ({min(group)[2]})" for (n, d, epsilon), group in groups.items() if min(group)[2] != "eigenveil"]
-        if lost:
-            text.append(f"A peer's error is less than ours: {'; '.join(lost)}.")
+        for what, place in (("error is less", 0), ("time is less", 1)):
+            better = [f"{n:,} x {d} at {epsilon} ({ahead[2]}, {ahead[place]:.2g} to {own:.2g})" for (n, d, epsilon), group in groups.items()
+                      for ahead in [min(group, key=lambda one: one[place])] if ahead[2] != "eigenveil"
+                      for own in [one[place] for one in group if one[2] == "eigenveil"]]
+            if better:
+                text.append(f"A peer's {what} than ours: {'; '.join(better)}.")
         text.append("")
     return text
 

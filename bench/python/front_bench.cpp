@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call from C++ that bench/python/speed.py puts beside the one from Python: the same rows, made by the same
-// formula. Usage: bench_front [ROWS COLUMNS]; a fit for every line of its input, or one if nothing was said.
+// formula. Usage: bench_front [ROWS COLUMNS [THREADS]]; a fit for every line of its input, or one if nothing was said.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -38,12 +38,12 @@ eigenveil::RowMajorMatrix made_up(Eigen::Index rows, Eigen::Index columns) {
   return X;
 }
 
-int fit(const eigenveil::RowMajorMatrix& X) {
+int fit(const eigenveil::RowMajorMatrix& X, int threads) {
   forget_peak();
   const double before = kilobytes("VmRSS"), cpu = cpu_seconds();
   const auto start = std::chrono::steady_clock::now();
   const auto found =
-      eigenveil::pca(X, {.components = 5, .row_bound = 20.0, .threads = 1},
+      eigenveil::pca(X, {.components = 5, .row_bound = 20.0, .threads = threads},
                      {.epsilon = 1, .delta = 1e-6, .ledger = eigenveil::Ledger::none(), .insecure_seed = 1});
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!found) {
@@ -60,9 +60,10 @@ int fit(const eigenveil::RowMajorMatrix& X) {
 
 int main(int argc, char** argv) {
   const Eigen::Index rows = argc > 1 ? std::stol(argv[1]) : 20'000, columns = argc > 2 ? std::stol(argv[2]) : 100;
+  const int threads = argc > 3 ? std::stoi(argv[3]) : 1;
   const auto X = made_up(rows, columns);
-  if (argc == 1) return fit(X);
+  if (argc == 1) return fit(X, threads);
   for (std::string line; std::getline(std::cin, line);)
-    if (const int failed = fit(X); failed != 0) return failed;
+    if (const int failed = fit(X, threads); failed != 0) return failed;
   return 0;
 }

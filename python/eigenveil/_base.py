@@ -26,7 +26,7 @@ _THEIRS = {"unlisted": "drop_unlisted"}  # the program's: ours
 STANDARD = "standard"
 AUTO = "auto"
 # Values of options as they are written here.
-_PHRASES = ((r"`unlisted` drop", "`drop_unlisted`"), (r"`missing` (value|zero-row|category)", r'`missing="\1"`'),
+_PHRASES = ((r"`eigenveil ledger create`", "`Ledger.create`"), (r"`unlisted` drop", "`drop_unlisted`"), (r"`missing` (value|zero-row|category)", r'`missing="\1"`'),
             (r"`ranges` '(.+?)=(\S+?):(\S+?)'", r"`ranges={'\1': (\2, \3)}`"), (r"`ranges` ([^\s'`=]+)=([^\s:]+):([^\s:]+)", r"`ranges={'\1': (\2, \3)}`"),
             (r"`ranges` LO:HI \(or COLUMN=LO:HI\)", "`ranges=(LO, HI)` or `ranges={COLUMN: (LO, HI)}`"), (r"`ranges` LO:HI", "`ranges=(LO, HI)`"))
 _COLUMNS = "say how many `columns` the rows will have, or what they are called"
@@ -55,7 +55,11 @@ def _range_list(ranges: Any) -> list[tuple[float, float, str]] | None:
     if ranges is None:
         return None
     pairs = ranges.items() if isinstance(ranges, Mapping) else [(None, ranges)]
-    return [(float(lower), float(upper), "" if name is None else str(name)) for name, (lower, upper) in pairs]
+    try:
+        return [(float(lower), float(upper), "" if name is None else str(name)) for name, (lower, upper) in pairs]
+    except (TypeError, ValueError):
+        raise UsageError("`ranges` must be (LO, HI) for all columns, or {COLUMN: (LO, HI), None: (LO, HI)}, where None stands for "
+                         f"every other column, but is {ranges!r}") from None
 
 
 def _bound(said: Any) -> tuple[Any, bool | None]:
@@ -166,8 +170,8 @@ class Estimator(Release):
                 value = int(value)
             if name == "ranges":
                 value = _range_list(value)
-            if name == "schema" and isinstance(value, Schema):
-                name, value = "bounds", list(value._columns)
+            if name == "schema" and isinstance(value, (Schema, Mapping)):
+                name, value = "bounds", list(Schema.of(value)._columns)
             elif name in ("schema", "spectrum") and isinstance(value, os.PathLike):
                 value = os.fspath(value)
             if name == "person" and value is not None:
@@ -245,7 +249,7 @@ class Estimator(Release):
 
     def _schema(self) -> Schema | None:
         schema = getattr(self, "schema", None)
-        return schema if schema is None or isinstance(schema, Schema) else Schema.load(schema)
+        return None if schema is None else Schema.of(schema)
 
     def _feature_count(self, columns: int | Sequence[str] | None, without: str | None = None) -> int:
         """How many numbers a row has: a schema's texts count one by one. But for the column that is explained."""
@@ -393,7 +397,7 @@ class Generalized(RowEstimator):
 class Transformer:
     """Scores of rows, as arrays or as frames."""
 
-    _output: str = "default"
+    _output: str | None = None
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """`transform` gives arrays ("default"), "pandas" or "polars" frames."""
@@ -424,10 +428,13 @@ class Transformer:
 
     def _framed(self, scores: np.ndarray, X: Any, names: Any = None) -> Any:
         """`names`: of the scores, if they are not those of `get_feature_names_out`."""
-        if self._output == "default":
+        output = self._output
+        if output is None and "sklearn" in sys.modules:  # what sklearn.set_config says for all
+            output = sys.modules["sklearn"].get_config()["transform_output"]
+        if output is None or output == "default":
             return scores
         names = list(self.get_feature_names_out() if names is None else names)
-        if self._output == "pandas":
+        if output == "pandas":
             import pandas
 
             return pandas.DataFrame(scores, columns=names, index=getattr(X, "index", None))

@@ -93,6 +93,11 @@ class Schema:
         schema._columns = _core.schema_columns(os.fspath(path))
         return schema
 
+    @classmethod
+    def of(cls, said: "Schema | Mapping[str, Column] | str | os.PathLike[str]") -> "Schema":
+        """A schema as an estimator takes it: itself, its columns, or a file."""
+        return said if isinstance(said, Schema) else cls(said) if isinstance(said, Mapping) else cls.load(said)
+
     @staticmethod
     def template(path: str | os.PathLike[str], header: bool | None = None) -> str:
         """The text of a TOML schema for a file, with bounds left to be filled in. No row is looked at."""

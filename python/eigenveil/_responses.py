@@ -10,10 +10,9 @@ import numpy as np
 from ._base import Generalized, RowEstimator, Transformer, _bound
 from ._errors import UsageError
 from ._forecast import Forecast
-from ._ledger import Schema
 from ._model import Model
 from ._released import ClassesRelease, RegressionRelease, SlicesRelease
-from ._rows import beside, column, table
+from ._rows import Table, beside, column, table
 
 
 _Y = "y"  # what a response is called that came beside the rows
@@ -37,6 +36,9 @@ class _Responding(RowEstimator):
     def _cost_names(self, names: list[str]) -> list[str]:
         return [*names, _Y] if self._beside() else names
 
+    def _column(self, y: Any) -> Table:
+        return column(y, _Y)
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Reads the rows once, charges the ledger, releases."""
         rows = table(X, what="X")
@@ -45,7 +47,7 @@ class _Responding(RowEstimator):
             option, what = self._response
             if y is None:
                 raise UsageError(f"the {what}: requires y to be passed, but the target y is None; or name a `{option}`")
-            rows, _, second = beside(rows, column(y, _Y), ("", ""))
+            rows, _, second = beside(rows, self._column(y), ("", ""))
             if second != [_Y]:
                 raise UsageError(f"a column is called {_Y!r}, as the {what} beside the rows: name a `{option}` instead")
         self._keep(self._release([rows], self._options()), names, count if self._beside() else None)
@@ -80,7 +82,8 @@ class LinearRegression(RegressionRelease, _Responding):
         if self._beside() and self.y_range is not None:
             lower, upper = self.y_range
             if self.schema is not None:
-                schema = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
+                schema = self._schema()
+                assert schema is not None
                 options.pop("schema", None)
                 options["bounds"] = [*schema._columns, (_Y, float(lower), float(upper))]
             else:
@@ -159,10 +162,16 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
     _response: ClassVar[tuple[str, str]] = ("label", "classes")
     _task: ClassVar[str] = "fda"
 
+    def _listed(self) -> list[Any]:
+        return [] if self.classes is None else list(self.classes)
+
+    def _column(self, y: Any) -> Table:
+        return column(y, _Y, truths=all(isinstance(one, (bool, np.bool_)) for one in self._listed() or [0]))
+
     def _keep(self, model: Model, features: list[str] | None, count: int | None) -> None:
         super()._keep(model, features, count)
         listed = self.manifest_["classes"]
-        own = {str(one): one for one in self.classes or []}
+        own = {str(one): one for one in self._listed()}
         self.classes_ = np.asarray([own.get(one, one) for one in listed])
 
     def predict(self, X: Any) -> np.ndarray:
@@ -188,7 +197,7 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
     def forecast(self, rows: int, columns: int | None = None, **guess: Any) -> Forecast:
         """How well it would do on such rows, before anything is spent."""
         known = {"components": self.n_components, "row_bound": _bound(self.row_bound)[0], "sparsity": self.sparsity,
-                 "columns": self._feature_count(columns, self.label), "classes": len(self.classes or [0, 1])}
+                 "columns": self._feature_count(columns, self.label), "classes": len(self._listed() or [0, 1])}
         return self._forecast(rows, {**known, **guess})
 
 

@@ -2,6 +2,7 @@
 """From whatever holds rows to a source of the library: arrays where they lie, everything else as an Arrow stream."""
 from __future__ import annotations
 
+import numbers
 import os
 import sys
 from typing import Any
@@ -127,10 +128,15 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
         return X
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
+        if not os.path.exists(path):  # the library says so
+            return Table(_core.path(path), None, None)
         if path.lower().endswith(_PARQUET) or (os.path.isdir(path) and _holds_parquet(path)):
             X = _dataset_reader(_module("pyarrow.dataset").dataset(path))
         else:
             return Table(_core.path(path), None, None)
+    if getattr(X, "ndim", 2) == 1 and not isinstance(X, np.ndarray) or _is_of(X, "polars", "Series") or _is_of(X, "pyarrow", "Array") or _is_of(
+            X, "pyarrow", "ChunkedArray"):
+        raise BadInput(f"{what} is one column, and rows have two dimensions: give a table that has it")
     streamed = _streamable(X)
     if streamed is not None:
         source = _stream(streamed)
@@ -158,13 +164,37 @@ def _holds_parquet(folder: str) -> bool:
     return any(name.lower().endswith(_PARQUET) for name in os.listdir(folder))
 
 
-def column(y: Any, name: str) -> Table:
-    """One column beside others: numbers, or text."""
-    values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(_unmasked(y))
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and pandas' NA, which is neither equal to itself nor not."""
+    try:
+        return value is None or not bool(value == value)
+    except (TypeError, ValueError):
+        return True
+
+
+def _one_dimension(y: Any) -> np.ndarray:
+    if _is_of(y, "pyarrow", "Array"):
+        values = y.to_numpy(zero_copy_only=False)
+    else:
+        values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(_unmasked(y))
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise BadInput(f"y must have one dimension, but has {values.ndim}")
+    return values
+
+
+def column(y: Any, name: str, truths: bool = False) -> Table:
+    """One column beside others: numbers, or text. `truths`: True and False are names, not numbers."""
+    values = _one_dimension(y)
+    if truths and values.dtype.kind == "b":
+        values = values.astype(str)
+    if values.dtype.kind == "O":
+        missing = [_is_missing(value) for value in values]
+        if all(gap or isinstance(value, numbers.Real) and not isinstance(value, bool) for gap, value in zip(missing, values)):
+            values = np.asarray([np.nan if gap else float(value) for gap, value in zip(missing, values)])
+        else:  # an empty text is a missing one
+            values = np.asarray(["" if gap else str(value) for gap, value in zip(missing, values)], dtype=object)
     if values.dtype.kind in "OUS":
         return Table(_core.text([str(value) for value in values], name), [name], 1)
     return Table(_core.array(_array(values.reshape(-1, 1), "y"), [name]), [name], 1)

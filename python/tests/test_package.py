@@ -25,6 +25,24 @@ MODULES = ["eigenveil", "eigenveil._forecast", "eigenveil._ledger", "eigenveil._
 PCA = {"n_components": 1, "row_bound": 3.0, "epsilon": 1.0, "delta": 1e-6}
 
 
+def test_no_module_has_an_example_that_nobody_runs():
+    package = pathlib.Path(ev.__file__).parent
+    found = {path.stem for path in package.glob("*.py") if ">>>" in path.read_text()}
+    assert found == {name.removeprefix("eigenveil.").replace("eigenveil", "__init__") for name in MODULES}
+
+
+def test_the_stub_names_what_the_module_has():
+    import ast
+
+    core = ev._core
+    stub = ast.parse((pathlib.Path(ev.__file__).parent / "_core.pyi").read_text()).body
+    classes = {one.name: {part.name for part in one.body} for one in stub if isinstance(one, ast.ClassDef)}
+    named = {one.name for one in stub if isinstance(one, ast.FunctionDef)} | {one.target.id for one in stub if isinstance(one, ast.AnnAssign)}
+    assert named | set(classes) == {name for name in vars(core) if not name.startswith("_")}
+    for name, members in classes.items():
+        assert members == {one for one in vars(getattr(core, name)) if not one.startswith("_")}, name
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_every_example_runs(name):
     with warnings.catch_warnings():
@@ -193,8 +211,8 @@ class TestLeaks:
     MARKER = 0.7390518264
 
     def rows(self):
-        X = np.random.default_rng(1).uniform(-1, 1, size=(400, 3))
-        X[17] = self.MARKER
+        X = np.random.default_rng(1).uniform(-0.7, 0.7, size=(400, 3))
+        X[17] = self.MARKER  # the largest too
         return X
 
     LEAKED = (b"0.73905", np.float64(MARKER).tobytes(), np.float32(MARKER).tobytes())
@@ -208,6 +226,9 @@ class TestLeaks:
         "LDA": lambda X: ev.LDA(1, classes=[0, 1], ranges=(-1, 1), **SEEDED).fit(X, np.arange(len(X)) % 2),
         "SIR": lambda X: ev.SIR(1, response_range=(-1, 1), slices=3, ranges=(-1, 1), **SEEDED).fit(X[:, :2], X[:, 2]),
         "ContrastiveHeads": lambda X: ev.ContrastiveHeads(1, **SEEDED).fit(X[:, :2], X),
+        "GEP": lambda X: ev.GEP(1, sensitivity_a=1e-2, sensitivity_b=1e-2, rows=400, **SEEDED).fit(np.diag(X[17]), np.eye(3)),
+        "people": lambda X: ev.PCA(1, ranges=(-1, 1), person="who", **SEEDED).fit(
+            __import__("pandas").DataFrame({"who": [f"p{value:.6f}" for value in X[:, 0]], "a": X[:, 1], "b": X[:, 2]})),
     }
 
     @pytest.mark.parametrize("name", FITS)
@@ -225,6 +246,13 @@ class TestLeaks:
         kept = [pickle.dumps(one), *(pickle.dumps(value) for value in vars(one).values()), *written, *(text.encode() for text in shown)]
         assert not [piece for piece in kept if any(mark in piece for mark in self.LEAKED)]
         assert not any(isinstance(value, np.ndarray) and value.size >= len(X) for value in vars(one).values())
+        # Nothing but parameters, arrays of the model, and what is made of the model and of names.
+        made = {"model_", "manifest_", "verdict_", "n_features_in_", "explained_variance_", "explained_variance_ratio_", "intervals_", "intercept_",
+                "classes_", "feature_names_in_"}
+        arrays = {one._arrays.get(array, array) + "_" for array in one.model_.arrays}
+        assert set(vars(one)) <= set(one.get_params()) | {"ridge"} | arrays | made
+        held = {array.tobytes() for array in one.model_.arrays.values()}
+        assert all(value.tobytes() in held for attribute, value in vars(one).items() if isinstance(value, np.ndarray) and attribute not in ("classes_", "feature_names_in_"))
 
     def test_what_is_hopeless_is_a_warning_before_the_charge(self, tmp_path):
         ledger = ev.Ledger(tmp_path / "l.db")
@@ -275,22 +303,44 @@ class TestLeaks:
 
 class TestTogether:
     @pytest.mark.usefixtures("quiet")
-    def test_two_fits_at_once(self, rows):
-        expected = ev.PCA(2, row_bound=3, **SEEDED).fit(rows).components_.tobytes()
-        found = []
+    def test_fits_at_once_give_what_each_gives_alone(self, rows):
+        fits = [lambda: ev.PCA(2, row_bound=3, **SEEDED).fit(rows).components_, lambda: ev.PCA(1, row_bound=2, **SEEDED).fit(rows[:, :4]).components_,
+                lambda: ev.Covariance(row_bound=3, **{**SEEDED, "epsilon": 1}).fit(rows).covariance_,
+                lambda: ev.LinearRegression(ranges=(-3, 3), y_range=(-3, 3), **{**SEEDED, "insecure_seed": 8}).fit(rows[:, :4], rows[:, 6]).coef_]
+        expected = [fit().tobytes() for fit in fits]
+        found = [[] for _ in fits]
 
-        def work():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                for _ in range(5):
-                    found.append(ev.PCA(2, row_bound=3, **SEEDED).fit(rows).components_.tobytes())
+        def work(place):
+            for _ in range(5):
+                found[place].append(fits[place]().tobytes())
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
+        threads = [threading.Thread(target=work, args=(place,)) for place in range(len(fits))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert found == [expected] * 20
+        assert found == [[one] * 5 for one in expected]
+
+    @pytest.mark.usefixtures("quiet")
+    def test_fits_at_once_keep_one_budget(self, rows, tmp_path):
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=1.5, delta=1e-6)  # for two releases at 1, which count as less than 2 together
+        outcomes = []
+
+        def work():
+            try:
+                outcomes.append(ev.PCA(1, row_bound=3, epsilon=1, delta=1e-7, ledger=ledger, dataset="d").fit(rows).model_.is_private)
+            except ev.BudgetRefused:
+                outcomes.append("refused")
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        states = [one["state"] for one in ledger.show("d")["reservations"]]
+        assert states == ["answered"] * outcomes.count(True) and len(outcomes) == 6
+        assert 0 < outcomes.count(True) < 6 and ledger.show("d")["spent_epsilon"] <= 1.5
 
     def test_the_interpreter_is_free_meanwhile(self):
         X = np.random.default_rng(0).normal(size=(60_000, 120))
@@ -525,13 +575,25 @@ class TestModels:
             pca.transform(frame[["a", "b"]])
 
 
+SOURCE = pathlib.Path(os.environ.get("EIGENVEIL_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
+PAGES = ["README.md", "docs/python.md"]
+
+
+def blocks_of(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def test_no_page_has_a_python_block_that_nobody_runs():
+    pages = [page for page in [*SOURCE.glob("*.md"), *SOURCE.glob("docs/**/*.md"), *SOURCE.glob("src/**/*.md")] if blocks_of(page)]
+    others = [page for page in pages if str(page.relative_to(SOURCE)) not in PAGES]
+    assert {str(page.relative_to(SOURCE)) for page in pages} >= set(PAGES)
+    assert all(block.startswith("# Not run by the tests: ") for page in others for block in blocks_of(page))
+
+
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_every_python_block_of_the_documents_runs(page, tmp_path, monkeypatch, capsys):
-    source = pathlib.Path(os.environ.get("EIGENVEIL_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
-    blocks = re.findall(r"^```python\n(.*?)^```", (source / page).read_text(), re.M | re.S)
-    assert blocks
     monkeypatch.chdir(tmp_path)
     names = {}
-    for block in blocks:
+    for block in blocks_of(SOURCE / page):
         exec(compile(block, page, "exec"), names)

@@ -136,6 +136,25 @@ def test_numbers_of_every_type(rows, program, tmp_path, kind, order):
     same(ev.PCA(2, row_bound=30, **SEEDED).fit(np.asarray(X, order=order)), expected)
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_numbers_of_every_type_in_every_estimator(rows, program, tmp_path, name):
+    """Halves, which floats of 16 and 32 bits hold too, and whole numbers."""
+    import polars
+    import pyarrow
+
+    halves = np.round(2 * rows[:, [0, 1, 2, 3, 5]]) / 2
+    estimator, command = ESTIMATORS[name]
+    for X, kinds in ((halves, ("f2", "f4")), (np.trunc(rows[:, [0, 1, 2, 3, 5]]), ("i1", "i4", "i8"))):
+        expected = program(command[0], saved(tmp_path, "x.npy", X), *command[1:])
+        for kind in kinds:
+            held = X.astype(kind)
+            for order in "CF":
+                same(named(estimator, True).fit(np.asarray(held, order=order)), expected)
+            if kind != "f2":
+                same(named(estimator, False).fit(polars.DataFrame(held, schema=COLUMNS)), expected)
+            same(named(estimator, False).fit(pyarrow.table({column: held[:, j] for j, column in enumerate(COLUMNS)})), expected)
+
+
 def test_categories_and_nulls_by_the_schema(program, tmp_path):
     import pandas
     import polars

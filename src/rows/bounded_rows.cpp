@@ -389,8 +389,10 @@ Status BoundedRows::recenter(const Vector& mean, RowBound radius) {
   if (static_cast<std::size_t>(mean.size()) != d || !mean.allFinite())
     return internal_error("the mean to subtract does not fit the rows");
   // a - mean, with a = u * unit
-  return replace(radius, [&, unit = lattice_.unit()](const std::int32_t* rows, std::size_t count, double* out) {
-    for (std::size_t i = 0; i < count * d; ++i) out[i] = rows[i] * unit - mean[i % d];
+  return replace(radius, [=, mean = mean.data(), unit = lattice_.unit()](const std::int32_t* rows, std::size_t count,
+                                                                         double* out) {
+    for (std::size_t i = 0; i < count; ++i, rows += d, out += d)
+      for (std::size_t j = 0; j < d; ++j) out[j] = rows[j] * unit - mean[j];
   });
 }
 

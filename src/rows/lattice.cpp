@@ -2,6 +2,7 @@
 #include "eigenveil/rows/lattice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace eigenveil {
@@ -21,13 +22,20 @@ void shrink_to_bound(std::int32_t* row, std::size_t columns, std::int64_t L) {
 }
 
 RowFate bound_row(const double* row, std::size_t columns, const Lattice& lattice, std::int32_t* out) {
-  double largest = 0;
+  // Several maxima side by side: each waits for the one before it.
+  constexpr std::size_t kLanes = 8;
+  std::array<double, kLanes> most = {};
   bool finite = true;
-  for (std::size_t j = 0; j < columns; ++j) {
+  const auto see = [&](std::size_t j, double& so_far) {
     const double magnitude = std::fabs(row[j]);
     finite &= magnitude <= 0x1.fffffffffffffp1023;  // false for NaN and infinity
-    largest = std::max(largest, magnitude);
-  }
+    so_far = std::max(so_far, magnitude);
+  };
+  std::size_t seen = 0;
+  for (; seen + kLanes <= columns; seen += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) see(seen + lane, most[lane]);
+  for (; seen < columns; ++seen) see(seen, most[0]);
+  const double largest = *std::max_element(most.begin(), most.end());
   if (!finite || largest == 0) {
     std::fill_n(out, columns, 0);
     return finite ? RowFate::kKept : RowFate::kNotFinite;
