@@ -153,9 +153,21 @@ Status check_for_people(const Estimator& estimator, const RowsShape& shape, cons
       "`guarantee` strict");
 }
 
+// A verdict has eighth powers of lengths, and searches find bounds far below the stated one: what no double holds is
+// refused while it costs nothing.
+Status check_bound(const RowOptions& rows) {
+  constexpr double kLeast = 1e-30, kMost = 1e30;
+  if (!rows.row_bound || (rows.row_bound->value() >= kLeast && rows.row_bound->value() <= kMost)) return {};
+  return usage_error(fmt::format(
+      "`row_bound` must lie between 1e-30 and 1e30, but is {:g}: squares of squares of lengths are computed "
+      "with; take another unit",
+      rows.row_bound->value()));
+}
+
 }  // namespace
 
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened) {
+  EIGENVEIL_TRY(check_bound(job.rows));
   if (job.privacy.auto_delta && job.privacy.adjacency != Adjacency::kReplaceOne)
     return usage_error(
         "`delta` auto tells the number of rows, which add-remove-one hides: give a number, or a public guess of how "

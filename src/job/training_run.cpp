@@ -192,13 +192,17 @@ Status TrainingRun::checkpoint() {
 Error TrainingRun::stop(const ClipTrainJob& job, const Error& why) {
   const Status ended = charge_.work->close(WorkState::kEnded);
   std::string kept = "No `checkpoint` was given, so nothing is kept.";
-  if (folder_) {
+  if (folder_ && !ended) {
+    // The ledger lets the run go on from its last checkpoint: with a state from beyond that, steps after it would be
+    // released twice.
+    kept = "Nothing is kept, since the ledger could not be told that the run has ended: " + ended.error().message;
+  } else if (folder_) {
     const Status saved = folder_->keep(state_);
-    kept = saved && ended ? fmt::format(
-                                "The state after step {} is in {}/state.npz; that the run stopped there "
-                                "depends on the data in a way that no noise covers.",
-                                steps(), job.checkpoint)
-                          : (saved ? ended : saved).error().message;
+    kept = saved ? fmt::format(
+                       "The state after step {} is in {}/state.npz; that the run stopped there depends on the data in "
+                       "a way that no noise covers.",
+                       steps(), job.checkpoint)
+                 : saved.error().message;
   }
   const std::string spent =
       charge_.dataset.empty()

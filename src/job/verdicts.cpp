@@ -72,6 +72,15 @@ json in_json(const Verdict& verdict, const ModelKind& kind) {
   return object;
 }
 
+bool finite(const Verdict& verdict) {
+  for (const Vector* one : {&verdict.estimate, &verdict.low, &verdict.high, &verdict.cos2, &verdict.share,
+                            &verdict.share_low, &verdict.share_high})
+    if (!one->allFinite()) return false;
+  const Banded all = verdict.explained.value_or(Banded{});
+  return verdict.deviation.allFinite() && std::isfinite(verdict.line) && std::isfinite(all.value) &&
+         std::isfinite(all.low) && std::isfinite(all.high);
+}
+
 }  // namespace
 
 void add_verdicts(Fit& fit, std::string_view name) {
@@ -80,6 +89,11 @@ void add_verdicts(Fit& fit, std::string_view name) {
   const auto verdict = fit.judge();
   if (!verdict) {
     fit.warnings.push_back(fmt::format("No verdict was found: {}.", verdict.error().message));
+    return;
+  }
+  // A release that was paid for is not lost over what is said of it.
+  if (!finite(*verdict)) {
+    fit.warnings.emplace_back("No verdict was found: its numbers are too large or too small to compute with.");
     return;
   }
   const auto of_values = [&](const char* what) { return fmt::format("{}_{}", kind->values, what); };

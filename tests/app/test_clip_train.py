@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """eigenveil clip train and torchscript: encoders: what is learned, charged, refused, and kept when a run is killed."""
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -328,6 +330,35 @@ class ClipTrain(TrainTest):
         self.assertEqual(len(self.charged()), 1)
         again = self.run_program(*train, "--resume", expect=BUDGET)
         self.assertIn("broken off", again.stderr)
+
+    def test_a_run_that_the_ledger_cannot_end_keeps_no_state(self):
+        """Of two states, that which it stopped in and what it comes to when resumed, one would not have been paid for."""
+        self.script(Slope(waste=30))  # its sum overflows after some 60 steps
+        train = self.command("--checkpoint", "run", epsilon=1000, steps=200)
+        train[train.index("--lr") + 1] = 1e36
+        ledger = self.home / "data" / "eigenveil" / "ledger.db"
+        job = subprocess.Popen([PROGRAM, *map(str, train)], cwd=self.folder, env=self.environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+        def answering():
+            try:
+                with contextlib.closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as read:
+                    return read.execute("SELECT count(*) FROM work WHERE state = 'answering'").fetchone()[0] > 0
+            except sqlite3.Error:
+                return False
+
+        deadline = time.time() + 60
+        while not answering() and job.poll() is None and time.time() < deadline:
+            time.sleep(0.01)
+        os.link(ledger, self.path("another-name.db"))  # nothing is written to a ledger of two names
+        error = job.communicate()[1]
+        self.assertIn("step ", error)
+        self.assertIn("hard links", error)
+        self.assertFalse((self.folder / "run" / "state.npz").exists(), error)
+        os.unlink(self.path("another-name.db"))
+        self.run_program(*train, "--resume", expect=BAD_INPUT)
+        self.assertTrue((self.folder / "run" / "state.npz").exists())
+        self.assertEqual(len(self.charged()), 1)
 
     def kill_at(self, command, ready):
         job = subprocess.Popen([PROGRAM, *map(str, command)], cwd=self.folder, env=self.environment(),

@@ -91,6 +91,8 @@ class Terminal(AppTest):
                 ("--epsilon", 5000, "--epsilon must lie between 0.000001 and 1000, but is 5000"),
                 ("--epsilon", 0, "--epsilon must lie between 0.000001 and 1000, but is 0"),
                 ("--row-bound", -1, "--row-bound must lie between 1e-100 and 1e100, but is -1"),
+                ("--row-bound", "auto:1e-99", "--row-bound must lie between 1e-30 and 1e30, but is 1e-99"),
+                ("--row-bound", 1e40, r"--row-bound must lie between 1e-30 and 1e30, but is 1e\+40"),
                 ("--threads", 0, "--threads.* 0 .*1 (to|-) 1024"),
                 ("--expected-rows", 0, "--expected-rows: must be a number from 1, but is '0'")):
             with self.subTest(flag, value=value):

@@ -169,7 +169,8 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
   Vector factor = Vector::Constant(K, by.rest);
   factor.head(q) = by.top.head(q);
   for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(factor);
-  if (q > 0) {
+  // Where noise left nothing above zero there is nothing to make whole.
+  if (q > 0 && flat(error.seen).maxCoeff() > 0) {
     const RowSpectrum seen = spectrum_of(flat(error.seen), error.seen.others);
     const RowSpectrum whole_rows = grown(whole, seen);
     const Vector found = flat(whole_rows), at = flat(seen);

@@ -164,5 +164,20 @@ TEST(ShareAbove, FollowsTheNoise) {
   }
 }
 
+// Of few rows noise may leave no eigenvalue above zero: there is nothing to make whole, and nothing to divide by.
+TEST(Unshortened, HasAVerdictWhereNoiseLeftNothingAboveZero) {
+  Preparation prepared{5, Vector::Zero(40), 0.03, true};
+  prepared.found = FoundLength{0.1, 0.5, 0.4};
+  ReleasedCovariance released{-Matrix::Identity(40, 40), prepared, 0.02};
+  released.covariance(0, 0) = -0.1;  // stands out of the others, and is nothing
+  const auto fitted = components_of(released, {.components = 1}, 0.1);
+  ASSERT_TRUE(fitted.ok());
+  EXPECT_TRUE(fitted->eigenvalues.allFinite());
+  const auto verdict = fitted->judge();
+  ASSERT_TRUE(verdict.ok());
+  for (const Vector* one : {&verdict->estimate, &verdict->low, &verdict->high, &verdict->share_high})
+    EXPECT_TRUE(one->allFinite()) << one->transpose();
+}
+
 }  // namespace
 }  // namespace eigenveil
