@@ -152,11 +152,13 @@ class Marker(Searching):
 
     def test_fits_of_a_table(self):
         inputs = self.table()
-        self.run_program("ledger", "create", "people", "--epsilon", 40, "--delta", 1e-4, "--adjacency", "add-remove-one",
+        self.run_program("ledger", "create", "people", "--epsilon", 60, "--delta", 1e-4, "--adjacency", "add-remove-one",
                          "--ledger", "ledger.db")
         numbers = ("--schema", "s.toml")
         for fit in (("pca", "--components", 2), ("pca", "--components", 1, "--method", "adaptive-power", "--rounds", 2),
-                    ("pca", "--components", 1, "--method", "spiked", "--center", "private"), ("covariance",),
+                    ("pca", "--components", 1, "--method", "spiked", "--center", "private"), ("pca", "--components", 1, "--method", "sphere"),
+                    ("pca", "--components", 1, "--method", "auto"), ("pca", "--components", 1, "--method", "power", "--rounds", 2),
+                    ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2), ("covariance",),
                     ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),
                     ("pca", "--components", 2, "--scale", "correlation"), ("covariance", "--scale", "correlation"),
                     ("fda", "--label", "kind", "--classes", "x|y", "--unlisted", "drop", "--components", 1),

@@ -35,7 +35,7 @@ BAD_ROWS = {"text": "1,tall,0.5,2,x", "nan": "1,nan,0.5,2,x", "infinite": "1,inf
 FITS = {"gram": ("pca", "--components", 2), "adaptive": ("pca", "--components", 2, "--method", "adaptive-power", "--rounds", 2),
         "power": ("pca", "--components", 2, "--method", "power", "--rounds", 2),
         "sparse": ("pca", "--components", 1, "--method", "sparse-power", "--sparsity", 2, "--rounds", 2),
-        "spiked": ("pca", "--components", 1, "--method", "spiked"),
+        "spiked": ("pca", "--components", 1, "--method", "spiked"), "sphere": ("pca", "--components", 2, "--method", "sphere"),
         "correlation": ("pca", "--components", 2, "--scale", "correlation"), "correlations": ("covariance", "--scale", "correlation"),
         "scores": ("pca", "--components", 2, "--score-plot", 0.2, "--label", "kind", "--classes", "x|y", "--unlisted", "drop"), "private bound": ("pca", "--components", 1, "--center", "private", "--row-bound", "auto"),
         "covariance": ("covariance",), "cca": ("cca", "--x-columns", "a,b", "--y-columns", "c,d", "--components", 1),

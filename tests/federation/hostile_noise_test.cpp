@@ -120,5 +120,24 @@ TEST(HostileSizes, WhatIsLargerThanTheSiteAllowsIsRefusedBeforeItIsComputed) {
   }
 }
 
+// Before it is read at all: what is in it may be anything.
+TEST(HostileSizes, AnAskLongerThanTheSitesLimitIsRefused) {
+  for (const bool longer : {false, true}) {
+    StudyLab lab;
+    lab.plan("apply", Kind::APPLY);
+    ASSERT_TRUE(lab.begin().ok());
+    const auto ask = lab.ask("apply");
+    const std::size_t bytes = canonical_bytes(ask).size();
+    lab.configs[0].limits.message = static_cast<std::uint32_t>(longer ? bytes - 1 : bytes);
+    lab.studies[0].reset();
+    ASSERT_TRUE(lab.open(0).ok());
+    const auto answer = lab.send(0, ask);
+    EXPECT_EQ(answer.ok(), !longer);
+    if (longer) {
+      EXPECT_THAT(answer.error().message, HasSubstr("too long"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace eigenveil::federation

@@ -292,6 +292,27 @@ TEST_F(Study, AnAskThatContinuesAnotherHistoryIsRefused) {
   EXPECT_EQ(lab.work(0)->state, WorkState::kEnded);
 }
 
+// A number that was answered is answered no other way, now or after a restart.
+TEST_F(Study, AnAnsweredNumberWithOtherParametersIsRefused) {
+  for (const bool restarted : {false, true}) {
+    lab.proposal.set_study(draw_study());
+    asked.clear();
+    ASSERT_TRUE(lab.begin().ok());
+    go("gram");
+    go("bound");
+    auto ask = asked.back();
+    ask.mutable_exceedance()->set_grid(0, 0.25);
+    if (restarted) {
+      lab.studies[0].reset();
+      ASSERT_TRUE(lab.open(0).ok());
+    }
+    const auto refused = lab.send(0, ask);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message, HasSubstr("repeats an ask with other parameters"));
+    EXPECT_EQ(lab.work(0)->state, WorkState::kEnded);
+  }
+}
+
 TEST_F(Study, AUnitThatTheBudgetDoesNotCountIsRefusedBeforeAnybodyIsAsked) {
   lab.proposal.set_unit("visit");
   const auto refused = lab.open(0);
@@ -448,6 +469,41 @@ TEST_F(Study, ItsTimeRunsOut) {
   EXPECT_FALSE(lab.send(0, lab.ask("bound")).ok());
   EXPECT_EQ(lab.work(0)->state, WorkState::kExpired);
   EXPECT_FALSE(lab.open(0).ok());
+}
+
+// Certificates are looked at when sites are introduced, and not again: who was met stays, also after a restart.
+TEST(StudyOfPeers, GoesOnAfterTheCertificateOfOneHasExpired) {
+  StudyLab lab(3);
+  lab.forgive();
+  lab.plan("gram", Kind::GRAM);
+  lab.plan("apply", Kind::APPLY);
+  lab.secure();
+  test::TempDir copy;
+  const std::string folder = copy.file("ca");
+  fs::copy(test::Certificates::shared().folder(), folder, fs::copy_options::recursive);
+  fs::remove(folder + "/site-1.crt");
+  const auto end = std::chrono::system_clock::now() + std::chrono::seconds(12);
+  const auto issued = sign_request(folder, test::read_file(folder + "/site-1.csr"), Role::kSite, {.until = 12});
+  ASSERT_TRUE(issued.ok()) << issued.error().message;
+  lab.configs[1].identity = test::identity_of(folder, "site-1", Role::kSite);
+  lab.configs[1].identity.party.not_after += 1'000'000;  // it takes part all the same
+  const auto begun = lab.begin();
+  ASSERT_TRUE(begun.ok()) << begun.error().message;
+  const auto gram = lab.ask("gram");
+  ASSERT_TRUE(lab.send(0, gram).ok());
+  lab.sent(gram);
+  const std::string met = canonical_bytes(lab.roster());
+  std::this_thread::sleep_until(end + std::chrono::seconds(2));
+  lab.studies[0].reset();
+  ASSERT_TRUE(lab.open(0).ok());
+  EXPECT_TRUE(lab.studies[0]->meet(met).ok());
+  EXPECT_TRUE(lab.send(0, lab.ask("apply")).ok());
+  // In another study it is met no more.
+  lab.proposal.set_study(draw_study());
+  ASSERT_TRUE(lab.open_all().ok());
+  const auto late = lab.studies[0]->meet(canonical_bytes(lab.roster()));
+  ASSERT_FALSE(late.ok());
+  EXPECT_THAT(late.error().message, HasSubstr("expired"));
 }
 
 // A copy of a whole site, ledger and all, that is asked something else: noise of its own, and the same for the same

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <future>
+
 #include "../src/federation/credentials.hpp"
 #include "eigenveil/wire/convert.hpp"
 #include "tests/support/federation.hpp"
@@ -44,8 +46,9 @@ struct Wide {
   std::vector<std::string> lines;
 };
 
-/// Does everything as a site does, up to the first integer of its answer; and then says nothing more.
-void stall(const SiteConfig& config) {
+/// Does everything as a site does, up to the first integer of its answer; then it says nothing more, or waits for
+/// `rest` and says what is left of it then.
+void stall(const SiteConfig& config, const std::function<void()>& rest = {}) {
   const auto channel = grpc::CreateChannel(
       config.coordinator, credentials_of_site(config.identity, config.coordinator_name, config.coordinator_key));
   const auto stub = wire::v2::Coordinator::NewStub(channel);
@@ -71,7 +74,13 @@ void stall(const SiteConfig& config) {
       *from.mutable_answer() = study->answer(to.ask())->answer;
       stream->Write(from);
       const std::string one(integer_bytes(from.answer().narrow()), '\1');
+      std::string others;
+      for (std::uint64_t i = 1; i < from.answer().entries(); ++i) others += one;
       from.mutable_part()->set_values(one);
+      stream->Write(from);
+      if (!rest) continue;
+      rest();
+      from.mutable_part()->set_values(others);
       stream->Write(from);
     }
   }
@@ -94,6 +103,50 @@ TEST(Sites, OneThatStallsWithinItsAnswerKeepsNobodyElseWaiting) {
   const auto answer = charged->oracle->ask("gram", Gram{});
   ASSERT_TRUE(answer.ok()) << answer.error().message;
   EXPECT_EQ((*charged->federation)["missing"], nlohmann::json::array({"site-0"}));
+}
+
+// What comes when the others' total is closed, and the next ask is open, is part of neither.
+TEST(Sites, ALateAnswerIsPartOfNoTotal) {
+  const Wide wide(3);
+  std::promise<void> closed;
+  std::promise<void> late;
+  TestSites sites(2, wide.header(), wide.schema(), wide.lines, [&](const SiteConfig& config) {
+    if (config.identity.party.name == "site-1") return test::take_part(config);
+    stall(config, [&] { closed.get_future().wait(); });
+    late.set_value();
+  });
+  sites.configs[1].quantum_ms = 1500;  // the second ask is open for so long
+  auto options = sites.coordinator(Aggregation::kLocal, "pca");
+  options.min_sites = 1;
+  options.patience_seconds = 4;
+  constexpr double kQuiet = 20;
+  PrivacyPlan plan(Adjacency::kReplaceOne, {{"first", GaussianEvent{kQuiet}}, {"second", GaussianEvent{kQuiet}}});
+  auto charged = test::charge(options, wide.rows(), {{"first", {Kind::GRAM}}, {"second", {Kind::GRAM}}}, plan);
+  ASSERT_TRUE(charged.ok()) << charged.error().message;
+  const auto first = charged->oracle->ask("first", Gram{});
+  std::thread another([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    closed.set_value();
+  });
+  const auto second = charged->oracle->ask("second", Gram{});
+  another.join();
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  ASSERT_TRUE(second.ok()) << second.error().message;
+  late.get_future().wait();
+  EXPECT_EQ((*charged->federation)["missing"], nlohmann::json::array({"site-0"}));
+  RowOptions own = wide.rows();
+  own.data = sites.configs[1].data;
+  own.source.header = HeaderRule::kYes;
+  Observer silent;
+  const auto rows = bound_rows(own, {}, 0, silent);
+  ASSERT_TRUE(rows.ok()) << rows.error().message;
+  const PrivateSum gram = *exact_sum(Gram{}, *rows, Adjacency::kReplaceOne);
+  for (const auto* answer : {&*first, &*second})
+    for (Eigen::Index j = 0, entry = 0; j < wide.columns; ++j)
+      for (Eigen::Index i = j; i < wide.columns; ++i, ++entry)
+        EXPECT_NEAR(answer->value()(i, j),
+                    static_cast<double>(gram.values[static_cast<std::size_t>(entry)]) * gram.unit,
+                    8 * std::sqrt(2.0) * answer->deviation());
 }
 
 /// A search over the largest grid along `directions` columns, at a site with so much memory for it.

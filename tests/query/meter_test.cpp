@@ -115,5 +115,14 @@ TEST(Meter, NoPlanHoldsANumberThatIsNoNoise) {
   }
 }
 
+// Beyond epsilon 256 such noise once was zero always, and no delta said so.
+TEST(Meter, NoPureAnswerHasNoiseThatIsPracticallyAlwaysZero) {
+  for (const double bad : {100.0001, 101.0, 256.0, 257.0, 1000.0, 5000.0}) {
+    EXPECT_FALSE(PureEpsilon::of(bad).ok()) << bad;
+    EXPECT_THROW(PureEvent{bad}, std::domain_error) << bad;
+  }
+  EXPECT_EQ(PureEpsilon::of(100)->value(), 100);
+}
+
 }  // namespace
 }  // namespace eigenveil

@@ -151,24 +151,48 @@ class Hostile {
     }
   }
 
-  void compare(const StudyLab& lab, const wire2::Ask& ask, std::vector<Int128> values, const Expected& expected) {
+  /// That what site 0 answered is the exact sum with the planned noise: as it is, or where it is masked, once the
+  /// answers of the others are added to it. They hear the same asks; `ask` is not yet part of the lab's history.
+  void compare(StudyLab& lab, const wire2::Ask& ask, std::vector<Int128> values,
+               const std::optional<Expected>& expected, const wire2::PlannedAsk& planned,
+               const std::vector<wire2::Ask>& asked) {
     const bool secure = lab.proposal.aggregation() == wire2::Proposal::SECURE;
-    ASSERT_EQ(values.size(), expected.sum.values.size());
-    const double shares = secure ? lab.proposal.shares() : 1;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Int128 due = (expected.sum.values[i] << expected.scale.shift) + expected.noise[i];
-      const Int128 open = ask.narrow() ? narrowed(due) : due;
-      EXPECT_EQ(values[i] == open, !secure) << "masked, or exactly this";
-      const bool off = expected.sum.layout == PrivateSum::Layout::kSymmetric && expected.sum.rows == 2 && i == 1;
-      const double deviation =
-          std::ldexp(off ? expected.scale.deviation_off() : expected.scale.deviation(), expected.scale.shift) /
-          std::sqrt(shares);
-      const double z = static_cast<double>(expected.noise[i]) / deviation;
-      EXPECT_GT(std::abs(z), 1e-11) << "no noise";  // false alarms: 8e-12 each
-      squares_ += z * z;
-      ++entries_;
+    std::vector<Int128> total(values.size());
+    std::vector<Int128> due(values.size());
+    std::size_t others = 0;
+    for (std::size_t i = 0; i < lab.configs.size(); ++i) {
+      if (std::find(ask.among().begin(), ask.among().end(), Certificates::site(i)) == ask.among().end()) continue;
+      const auto own = i == 0 || ask.has_recenter()
+                           ? expected
+                           : std::optional(lab.expected(i, ask, planned.mu(), lab.rows(i, asked)));
+      if (i > 0) {
+        const auto stored = lab.send(i, ask);
+        ASSERT_TRUE(stored.ok()) << "one site answers, the other does not: " << stored.error().message;
+        if (!ask.has_recenter()) values = integers(*stored);
+        ++others;
+      }
+      if (!own) continue;
+      ASSERT_EQ(values.size(), own->sum.values.size());
+      std::vector<Int128> mine(values.size());
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        mine[k] = sum_of((own->sum.values[k] << own->scale.shift), own->noise[k], ask.narrow());
+        total[k] = sum_of(total[k], values[k], ask.narrow());
+        due[k] = sum_of(due[k], mine[k], ask.narrow());
+        expect_noise(*own, k, secure ? lab.proposal.shares() : 1);
+      }
+      if (secure && !values.empty()) {
+        EXPECT_NE(values, mine) << "an answer without masks";
+      }
+      if (!secure) {
+        EXPECT_EQ(values, mine);
+      }
     }
+    EXPECT_EQ(total, due) << "what all of them answered";
+    if (secure && others > 0) ++totals_;
   }
+
+  /// Masked totals that were compared.
+  std::size_t totals() const { return totals_; }
 
   /// An answer with noise of this mu has left.
   void answered(const wire2::PlannedAsk& planned) { answered_ += planned.mu() * planned.mu(); }
@@ -194,8 +218,24 @@ class Hostile {
   std::mt19937_64 random;
 
  private:
+  static Int128 sum_of(Int128 a, Int128 b, bool narrow) {
+    const auto sum = static_cast<Int128>(static_cast<UInt128>(a) + static_cast<UInt128>(b));
+    return narrow ? narrowed(sum) : sum;
+  }
+  void expect_noise(const Expected& expected, std::size_t entry, double shares) {
+    const bool off = expected.sum.layout == PrivateSum::Layout::kSymmetric && expected.sum.rows == 2 && entry == 1;
+    const double deviation =
+        std::ldexp(off ? expected.scale.deviation_off() : expected.scale.deviation(), expected.scale.shift) /
+        std::sqrt(shares);
+    const double z = static_cast<double>(expected.noise[entry]) / deviation;
+    EXPECT_GT(std::abs(z), 1e-11) << "no noise";  // false alarms: 8e-12 each
+    squares_ += z * z;
+    ++entries_;
+  }
+
   double answered_ = 0;  // mu^2
-  double squares_ = 0;   // of the noise over its planned deviation
+  std::size_t totals_ = 0;
+  double squares_ = 0;  // of the noise over its planned deviation
   std::size_t entries_ = 0;
 };
 
