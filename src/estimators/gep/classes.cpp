@@ -214,7 +214,9 @@ Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const
   sums += classes_.sum_noise * stream.normals(d, C);
   add_noise(gram, gram_noise_, stream);
   ClassesOnce again(classes_, std::move(gram), gram_noise_, options_);
-  set_averages(again.classes_, classes_.counts, sums);
+  // Sums are divided by counts that are off too: of small classes that is most of the error.
+  const Vector counts = classes_.counts + classes_.count_noise * stream.normals(C, 1);
+  set_averages(again.classes_, counts, sums);
   if (options_.problem == ClassProblem::kFisher) shrink_means(again.classes_);
   const auto solved = EIGENVEIL_TRY(again.solve());
   return Found{solved.values, solved.vectors};

@@ -65,6 +65,7 @@ struct Whole {
   std::optional<double> radius = {};  // that rows were shortened to; none: made of length 1
   double seen_tau2 = 0;               // tau^2 in units of what is seen,
   double tau2 = 0;                    // and of whole rows
+  double most = 0;                    // the most that an eigenvalue of whole rows can be, by public bounds
   double unseen = 1;  // by how much eigenvalues grow where noise left none above zero, so that nothing can be told
   // Deviation of the logarithm of all eigenvalues together, where `of` rests on more than what is seen
   std::function<double(const RowSpectrum& found)> scale_deviation = {};
@@ -124,8 +125,8 @@ Error error_of(const ReleasedCovariance& released, const MomentModel& model, std
   constexpr Eigen::Index kMore = 8;  // than are asked for: those after them count as others, at their mean
   const Eigen::Index P = std::min(model.top.size(), static_cast<Eigen::Index>(components) + kMore);
   const auto d = static_cast<double>(released.covariance.cols()), others = d - static_cast<double>(P);
-  const double left =
-      model.top.tail(model.top.size() - P).sum() + model.level * (d - static_cast<double>(model.top.size()));
+  // What noise pushed the top up by it took from all others: the trace has no bias.
+  const double left = std::max(0.0, released.covariance.trace() - model.top.head(P).sum());
   const RowSpectrum seen{model.top.head(P), others > 0.5 ? left / others : 0.0, others};
   RowSpectrum about = seen;
   about.top.array() += whole.seen_tau2;
@@ -160,6 +161,7 @@ Matrix slopes(const Whole& whole, const RowSpectrum& seen, const Vector& found) 
 // The verdict on what was seen, in terms of whole rows. An eigenvalue of whole rows depends on all that are seen: those
 // of long rows, of which little is left, on small errors of the others. Its band is what it becomes where what is seen
 // moves by 1.96 deviations in the direction that moves it most, given how the errors go together.
+std::vector<LengthLimit> limits_of(const Preparation& prepared);  // DUMP
 Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t components, const Whole& whole) {
   MomentModel model;
   Verdict verdict = EIGENVEIL_TRY(judge_moments(moments_of(released), components, model));
@@ -175,6 +177,12 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
     const Vector found = flat(whole_rows), at = flat(seen);
     const Matrix J = slopes(whole, seen, found);
     const double scale = whole.scale_deviation ? whole.scale_deviation(whole_rows) : 0.0;
+    // All of them larger by 1.96 deviations of their sum
+    Vector many = Vector::Ones(at.size());
+    many[at.size() - 1] = error.seen.others;
+    const double sum = many.dot(at), wide = 1.96 * std::sqrt(std::max(0.0, many.dot(error.covariance * many)));
+    verdict.open =
+        whole_rows.open || (!whole_rows.limited && grown(whole, spectrum_of((1 + wide / sum) * at, seen.others)).open);
     for (Eigen::Index i = 0; i < q; ++i) {
       const Vector towards = error.covariance * J.row(i).transpose();
       const double deviation = std::sqrt(std::max(J.row(i).dot(towards), 1e-300));
@@ -184,13 +192,14 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
         return std::hypot(there - found[i], 1.96 * scale * found[i]);
       };
       verdict.estimate[i] = found[i];
+      if (getenv("DUMP")) { printf("W i %ld T/R2 %.3f wide %.3f growth %.2f %s %s lim", (long)i, sum / std::pow(whole.radius.value_or(1), 2), wide / sum, found.sum()/at.sum(), whole_rows.limited ? "limited":"-", verdict.open ? "open" : "-"); for (auto& l : limits_of(released.prepared)) printf(" %.3g@%.3g", l.length / whole.radius.value_or(1), l.longer); printf("\n"); }
       verdict.low[i] = std::max(0.0, found[i] - end(-1.96));
       verdict.high[i] = found[i] + end(1.96);
-      if (!whole_rows.limited) continue;
+      if (!whole_rows.limited && !verdict.open) continue;
       // Lengths vary less, as those of categories do: at the least rows are what is seen of them, and as far above.
       const double most = found[i] / at[i], reach = 1.96 * std::sqrt(error.covariance(i, i)) / at[i];
       verdict.low[i] = std::min(verdict.low[i], std::max(0.0, at[i] * (1 - reach)));
-      verdict.high[i] = std::max(verdict.high[i], found[i] * most * (1 + reach));
+      verdict.high[i] = std::max(verdict.high[i], verdict.open ? whole.most : found[i] * most * (1 + reach));
     }
   }
   for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
@@ -244,11 +253,13 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
 // search and as many rows may be off.
 std::vector<LengthLimit> limits_of(const Preparation& prepared) {
   constexpr double kDeviations = 2;
+  constexpr double kNearlyAll = 0.9;  // a search that may be off by that much limits nothing
   std::vector<LengthLimit> limits;
   for (const auto& found : {prepared.far, prepared.found}) {
     if (!found) continue;
     const double of_rows = std::sqrt(found->longer * (1 - found->longer) / std::max(prepared.rows, 1.0));
-    limits.push_back({found->length, found->longer + kDeviations * (found->error + of_rows)});
+    const double longer = found->longer + kDeviations * (found->error + of_rows);
+    if (longer < kNearlyAll) limits.push_back({found->length, longer});
   }
   return limits;
 }
@@ -262,6 +273,7 @@ Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& o
       return unshortened(seen, radius, limits);
     };
     whole.radius = radius;
+    whole.most = std::pow(released.prepared.widest, 2);
     whole.tau2 = whole.seen_tau2 = std::pow(released.prepared.mean_deviation, 2);
   }
   return components_by(std::move(released), options, whole);
