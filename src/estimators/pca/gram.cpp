@@ -62,6 +62,7 @@ namespace {
 // mean, whose error adds tau^2 to every eigenvalue: to rows before they were shortened.
 struct Whole {
   std::function<RowSpectrum(const RowSpectrum& seen)> of = {};
+  std::function<RowSpectrum(const RowSpectrum& seen)> loosely = {};  // as far as searches may be off at worst
   std::optional<double> radius = {};  // that rows were shortened to; none: made of length 1
   double seen_tau2 = 0;               // tau^2 in units of what is seen,
   double tau2 = 0;                    // and of whole rows
@@ -74,10 +75,10 @@ struct Whole {
 double sum_of(const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; }
 
 // `seen` without, and the result without what the mean's error adds.
-RowSpectrum grown(const Whole& whole, RowSpectrum seen) {
+RowSpectrum grown(const Whole& whole, RowSpectrum seen, bool loosely = false) {
   seen.top.array() += whole.seen_tau2;
   seen.rest += whole.seen_tau2;
-  RowSpectrum found = whole.of(seen);
+  RowSpectrum found = loosely ? whole.loosely(seen) : whole.of(seen);
   const double least = 1e-6 * sum_of(found);
   found.top = (found.top.array() - whole.tau2).max(least);
   found.rest = std::max(found.rest - whole.tau2, least);
@@ -161,7 +162,6 @@ Matrix slopes(const Whole& whole, const RowSpectrum& seen, const Vector& found) 
 // The verdict on what was seen, in terms of whole rows. An eigenvalue of whole rows depends on all that are seen: those
 // of long rows, of which little is left, on small errors of the others. Its band is what it becomes where what is seen
 // moves by 1.96 deviations in the direction that moves it most, given how the errors go together.
-std::vector<LengthLimit> limits_of(const Preparation& prepared);  // DUMP
 Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t components, const Whole& whole) {
   MomentModel model;
   Verdict verdict = EIGENVEIL_TRY(judge_moments(moments_of(released), components, model));
@@ -181,8 +181,9 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
     Vector many = Vector::Ones(at.size());
     many[at.size() - 1] = error.seen.others;
     const double sum = many.dot(at), wide = 1.96 * std::sqrt(std::max(0.0, many.dot(error.covariance * many)));
-    verdict.open =
-        whole_rows.open || (!whole_rows.limited && grown(whole, spectrum_of((1 + wide / sum) * at, seen.others)).open);
+    std::optional<RowSpectrum> worst;
+    if (whole.loosely) worst = grown(whole, spectrum_of((1 + wide / sum) * at, seen.others), true);
+    verdict.open = worst && worst->open;
     for (Eigen::Index i = 0; i < q; ++i) {
       const Vector towards = error.covariance * J.row(i).transpose();
       const double deviation = std::sqrt(std::max(J.row(i).dot(towards), 1e-300));
@@ -192,9 +193,9 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
         return std::hypot(there - found[i], 1.96 * scale * found[i]);
       };
       verdict.estimate[i] = found[i];
-      if (getenv("DUMP")) { printf("W i %ld T/R2 %.3f wide %.3f growth %.2f %s %s lim", (long)i, sum / std::pow(whole.radius.value_or(1), 2), wide / sum, found.sum()/at.sum(), whole_rows.limited ? "limited":"-", verdict.open ? "open" : "-"); for (auto& l : limits_of(released.prepared)) printf(" %.3g@%.3g", l.length / whole.radius.value_or(1), l.longer); printf("\n"); }
       verdict.low[i] = std::max(0.0, found[i] - end(-1.96));
       verdict.high[i] = found[i] + end(1.96);
+      if (worst) verdict.high[i] = std::max(verdict.high[i], worst->top[i]);
       if (!whole_rows.limited && !verdict.open) continue;
       // Lengths vary less, as those of categories do: at the least rows are what is seen of them, and as far above.
       const double most = found[i] / at[i], reach = 1.96 * std::sqrt(error.covariance(i, i)) / at[i];
@@ -251,14 +252,13 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
 
 // How many rows may be longer than the lengths that searches found: so many as were wanted, and those by which the
 // search and as many rows may be off.
-std::vector<LengthLimit> limits_of(const Preparation& prepared) {
-  constexpr double kDeviations = 2;
+std::vector<LengthLimit> limits_of(const Preparation& prepared, double deviations) {
   constexpr double kNearlyAll = 0.9;  // a search that may be off by that much limits nothing
   std::vector<LengthLimit> limits;
   for (const auto& found : {prepared.far, prepared.found}) {
     if (!found) continue;
     const double of_rows = std::sqrt(found->longer * (1 - found->longer) / std::max(prepared.rows, 1.0));
-    const double longer = found->longer + kDeviations * (found->error + of_rows);
+    const double longer = found->longer + deviations * (found->error + of_rows);
     if (longer < kNearlyAll) limits.push_back({found->length, longer});
   }
   return limits;
@@ -269,9 +269,14 @@ std::vector<LengthLimit> limits_of(const Preparation& prepared) {
 Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius) {
   Whole whole;
   if (released.prepared.bound_found) {
-    whole.of = [radius, limits = limits_of(released.prepared)](const RowSpectrum& seen) {
-      return unshortened(seen, radius, limits);
+    const auto within = [&](double deviations) {
+      return [radius, limits = limits_of(released.prepared, deviations)](const RowSpectrum& seen) {
+        return unshortened(seen, radius, limits);
+      };
     };
+    // Of many steps a search ends at one that noise made look good: it errs exponentially.
+    whole.of = within(2);
+    whole.loosely = within(5);
     whole.radius = radius;
     whole.most = std::pow(released.prepared.widest, 2);
     whole.tau2 = whole.seen_tau2 = std::pow(released.prepared.mean_deviation, 2);
