@@ -171,10 +171,12 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
   Vector factor = Vector::Constant(K, by.rest);
   factor.head(q) = by.top.head(q);
   for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(factor);
+  bool limited = false;
   if (q > 0) {
     const RowSpectrum seen = spectrum_of(flat(error.seen), error.seen.others);
     const RowSpectrum whole_rows = grown(whole, seen);
     const Vector found = flat(whole_rows), at = flat(seen);
+    limited = whole_rows.limited;
     const Matrix J = slopes(whole, seen, found);
     const double scale = whole.scale_deviation ? whole.scale_deviation(whole_rows) : 0.0;
     // All of them larger by 1.96 deviations of their sum
@@ -203,6 +205,7 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
       verdict.high[i] = std::max(verdict.high[i], verdict.open ? whole.most : found[i] * most * (1 + reach));
     }
   }
+  const Verdict of_seen = verdict;
   for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
     if (shares->size() > 0) *shares = (shares->cwiseProduct(factor) / by.total).cwiseMin(1.0);
   if (verdict.explained) {
@@ -210,6 +213,12 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
     verdict.explained =
         Banded{std::min(1.0, verdict.explained->value * more), std::min(1.0, verdict.explained->low * more),
                std::min(1.0, verdict.explained->high * more)};
+  }
+  if (limited && verdict.explained) {  // somewhere between what is seen and what Gaussian rows would have had
+    verdict.share_low = verdict.share_low.cwiseMin(of_seen.share_low);
+    verdict.share_high = verdict.share_high.cwiseMax(of_seen.share_high);
+    verdict.explained->low = std::min(verdict.explained->low, of_seen.explained->low);
+    verdict.explained->high = std::max(verdict.explained->high, of_seen.explained->high);
   }
   verdict.line *= by.rest;
   return verdict;
