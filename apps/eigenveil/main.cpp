@@ -41,8 +41,10 @@ Command help_command(CLI::App& program) {
   app->footer("\nExample:\n  eigenveil help ledger create");
   return {app, [&program, words] {
             const CLI::App* command = command_named(program, *words);
-            if (command == nullptr)
-              return fail(usage_error("there is no such command" + did_you_mean(program, *words)));
+            if (command == nullptr) {
+              const std::string meant = did_you_mean(program, *words);
+              return fail(usage_error(meant.empty() ? "there is no such command" : meant));
+            }
             // App::help would tell of the command that was chosen: this one.
             say_lines(program.get_formatter()->make_help(command, full_name(*command), CLI::AppFormatMode::Normal));
             return 0;
@@ -112,8 +114,10 @@ int run(int argc, char** argv) {
     std::ostringstream complaint;
     if (program.exit(error, out, complaint) != 0) {
       const bool number = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+      // A word that nobody knows explains whatever else is missing.
+      const std::string meant = did_you_mean(program, words);
       const std::string what = error.what() + std::string(number ? ": a number is expected" : "");
-      const int code = fail(usage_error(what + did_you_mean(program, words)));
+      const int code = fail(usage_error(meant.empty() ? what : meant));
       complain("Run 'eigenveil help', or 'eigenveil help COMMAND', for what is possible.\n");
       return code;
     }

@@ -78,8 +78,7 @@ Command pca_command(CLI::App& program) {
          "--method", flags->method,
          "auto: pilot, or gram where there are few columns, or the best forecast where a spectrum or a sparsity is "
          "stated; gram: one noisy covariance matrix; pilot: a rough one, which tells whether the rest of the budget "
-         "goes "
-         "to gram or to adaptive-power; sphere: gram of rows made of one length (long tails); "
+         "goes to gram, to sphere or to adaptive-power; sphere: gram of rows made of one length (long tails); "
          "adaptive-power: filtered power iteration (many columns); sparse-power: the same with few loadings; "
          "power: without a filter; spiked: a few components and one noise variance")
       ->capture_default_str()

@@ -41,7 +41,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 std::string hint(const std::string& word, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return "";
   const std::string meant = nearest(word, known);
-  return meant.empty() ? "" : "; did you mean " + meant + "?";
+  return meant.empty() ? "" : "there is no " + word + "; did you mean " + meant + "?";
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace eigenveil::app {
 
-/// ", did you mean --epsilon?" about the first word that the command it was given to does not know; empty if nothing
-/// is near. `words`: the command line without the program's name.
+/// "there is no --epsilom; did you mean --epsilon?" about the first word that the command it was given to does not
+/// know; empty if nothing is near. `words`: the command line without the program's name.
 std::string did_you_mean(const CLI::App& program, const std::vector<std::string>& words);
 
 }  // namespace eigenveil::app

@@ -213,6 +213,7 @@ std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const Preparatio
 Result<Preparation> prepare(Oracle& oracle, const PreparationOptions& given) {
   const RowsShape shape = oracle.shape();
   Preparation result{static_cast<double>(shape.rows.value_or(0)), Vector::Zero(shape.columns)};
+  result.widest = shape.lattice.radius;
   if (counts_rows(shape.adjacency, given)) {
     const auto count = EIGENVEIL_TRY(oracle.ask(kCountLabel, ClassCounts{1}));
     result.rows = std::max(1.0, std::round(count.value()(0, 0)));

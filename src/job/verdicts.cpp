@@ -122,6 +122,10 @@ void add_verdicts(Fit& fit, std::string_view name) {
   // A covariance has as many directions as columns: nobody asked for them one by one.
   if (drowned > 0 && kind->many.starts_with("{}"))
     fit.warnings.push_back(drowned_warning(drowned, verdict->judged.size()));
+  if (verdict->open && verdict->found > 0)
+    fit.warnings.push_back(
+        "Nearly every row is longer than the row bound that was found, so that how long rows are is hardly known: the "
+        "bands of values end where the stated bounds do. Directions and shares do not suffer.");
   fit.facts["verdicts"] = in_json(*verdict, *kind);
   if (verdict->line > 0) fit.facts["noise_edge"] = verdict->line;
 }

@@ -28,7 +28,10 @@ constexpr double kSure = 1.96;  ///< deviations: an entry beyond so many keeps i
 /// "eigenvalue 12.3", "correlation 0.9"
 std::string value_in_words(const Model& model, const DirectionSet& set, Eigen::Index k) {
   if (set.values.size() == 0) return "";
-  return fmt::format("{} {}", kind_of(model.manifest).value, html::rounded(set.values[k]));
+  // The value that the table of verdicts tells
+  const Findings found = findings_of(model);
+  const Vector& values = found.empty() ? set.values : found.shown();
+  return fmt::format("{} {}", kind_of(model.manifest).value, html::rounded(values[k % values.size()]));
 }
 
 /// PC1, X1, LD1

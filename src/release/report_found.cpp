@@ -209,7 +209,9 @@ std::string verdicts_part(const Model& model) {
                         table, rest);
   if (found.angle.size() > 0)
     page += fmt::format(
-        "<p class=\"note\">The angle is the one to expect between a released direction and the true one.{}</p>\n",
+        "<p class=\"note\"><span class=\"extra\">The angle is the one to expect between a released direction and the "
+        "true "
+        "one.</span>{}</p>\n",
         found.estimate.size() > 0 ? " What noise adds to the released values is taken out of the numbers shown." : "");
   return page;
 }

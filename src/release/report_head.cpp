@@ -105,9 +105,9 @@ std::string glance(const Model& model) {
   const auto epsilon = stated_epsilon(manifest);
   const auto delta = html::number_at(manifest, "delta");
   if (epsilon && delta)
-    facts.emplace_back(
-        is_private(model) ? "Privacy" : "Would be",
-        fmt::format("&epsilon;&nbsp;=&nbsp;{}, &delta;&nbsp;=&nbsp;{}", html::exact(*epsilon), html::exact(*delta)));
+    facts.emplace_back(is_private(model) ? "Privacy" : "Would be",
+                       fmt::format("&epsilon;&nbsp;=&nbsp;{}, <span class=\"unbroken\">&delta;&nbsp;=&nbsp;{}</span>",
+                                   html::exact(*epsilon), html::exact(*delta)));
   add_text(facts, "Eigenveil version", html::text_at(manifest, "eigenveil"));
   std::string list;
   for (const auto& [title, value] : facts) list += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", title, value);
@@ -137,8 +137,9 @@ std::string head_section(const Model& model) {
       kind_of(model.manifest).title, lead(model));
   if (!is_private(model)) {
     page +=
-        "<div class=\"alarm\" role=\"alert\"><strong>NOT PRIVATE</strong>\n<p>The manifest of this model does not "
-        "vouch for its privacy. Treat it like the data it was made from: do not publish it and do not share "
+        "<div class=\"alarm\" role=\"alert\"><strong>NOT PRIVATE</strong>\n<p>This model does not "
+        "vouch for its privacy: its noise may be known, and can then be taken away. Treat it like the data it was made "
+        "from: do not publish it and do not share "
         "it.</p></div>\n";
   }
   return page + glance(model) + conditions(model) + warnings(model) + "</header>\n";

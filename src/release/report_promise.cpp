@@ -88,7 +88,7 @@ std::string not_promised(const Model& model) {
 std::string rests_on(const Model& model) {
   const auto& manifest = model.manifest;
   std::vector<std::string> items;
-  if (!is_private(model)) items.emplace_back("<strong>Nothing: the manifest does not vouch for secret noise.</strong>");
+  if (!is_private(model)) items.emplace_back("<strong>Nothing: nobody vouches that its noise stayed secret.</strong>");
   if (!strict(manifest))
     items.emplace_back(
         "<strong>A model of the rows.</strong> They must be independent draws of it; this cannot be "
@@ -106,7 +106,8 @@ std::string rests_on(const Model& model) {
     items.emplace_back(
         "<strong>How much one row can move the given matrices</strong>, as whoever made the release stated it.");
   items.emplace_back("Bounds, categories and classes that did not come from the rows: they are listed below.");
-  items.emplace_back("Noise that stayed secret, from the random numbers of the operating system.");
+  if (is_private(model))
+    items.emplace_back("Noise that stayed secret, from the random numbers of the operating system.");
   const std::string accounting = html::text_at(manifest, "accounting").value_or("");
   if (!accounting.empty())
     items.push_back(fmt::format("The sum over all noisy answers, certified by {} accounting.", html::name(accounting)));

@@ -127,7 +127,7 @@ svg .pixels { image-rendering: pixelated; }
 .pictures img { display: block; width: 100%; height: auto; border: 1px solid var(--rule); image-rendering: pixelated; }
 figcaption { margin-top: 0.6rem; font-size: 0.88rem; line-height: 1.5; color: var(--soft); }
 figcaption b { color: var(--ink); }
-.scale { white-space: nowrap; }
+.scale, .unbroken { white-space: nowrap; }
 .scale i { display: inline-block; width: 6rem; height: 0.7rem; border: 1px solid var(--rule); vertical-align: -0.05rem;
   background: linear-gradient(90deg, #183a70, #3e7cb8, #a8cde5, #fafafa, #f6bda2, #cd584a, #700e24); }
 .tables { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 1.8rem 2.6rem; margin-top: 1rem; align-items: start; }
@@ -167,7 +167,7 @@ footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule
   .verdicts thead th { font-size: 0.7rem; }
   .verdicts th, .verdicts td { padding-right: 0.35rem; }
   .verdicts .chip { font-size: 0.72rem; padding: 0 0.4rem; }
-  .verdicts .extra { display: none; }
+  .extra { display: none; }
   .facts th:first-child { width: 38%; }
   .share { display: none; }
   .figures { grid-template-columns: minmax(0, 1fr); }

@@ -56,6 +56,7 @@ struct Preparation {
   bool bound_found = false;               ///< the rows' bound was found by a search
   std::optional<FoundLength> far = {};    ///< found about a rough mean: few rows are longer
   std::optional<FoundLength> found = {};  ///< by the last search
+  double widest = 0;                      ///< public: no row was longer before anything was searched
 };
 
 /// The shares of a refined mean that suit rows of that shape: by their number where it is public.

@@ -38,6 +38,7 @@ struct Verdict {
   std::optional<Banded> explained = {};  ///< of the total variance, by all K together
   bool has_total = false;                ///< there is a total variance: without `explained` it is unknown
   bool drawn = true;                     ///< false: a formula took the place of draws
+  bool open = false;                     ///< nothing but public bounds limits values from above
 };
 
 /// A verdict that is found when somebody asks for it. It keeps what it needs of the release.

@@ -29,9 +29,10 @@ std::string class_product_label(std::size_t round) { return fmt::format("product
 
 // What is released of the classes, as averages.
 struct Classes {
-  Matrix means;    // d x C
-  Vector weights;  // n_c / n, sum 1
-  Vector mean;     // sum weights m_c
+  Matrix means;     // d x C
+  Matrix unshrunk;  // fda: means before they were shrunk
+  Vector weights;   // n_c / n, sum 1
+  Vector mean;      // sum weights m_c
   double rows;
   std::vector<std::size_t> empty;
   std::vector<std::size_t> first;
@@ -68,6 +69,7 @@ void set_averages(Classes& result, const Vector& counts, const Matrix& sums);
 // tau_c = deviation / n_c, is taken out. Each then keeps b / (b + d tau_c^2) of its distance from the mean of all.
 void shrink_means(Classes& result) {
   const auto d = static_cast<double>(result.means.rows());
+  result.unshrunk = result.means;
   const auto noise = [&](Eigen::Index c) { return d * std::pow(result.sum_noise / result.counts[c], 2); };
   double apart = 0;
   for (Eigen::Index c = 0; c < result.counts.size(); ++c)
@@ -173,6 +175,17 @@ class ClassesOnce {
     const Matrix B = gram_ / classes_.rows - classes_.around(options_.problem, Matrix::Identity(d, d));
     return (B + B.transpose()) / 2;
   }
+  /// What B is about. Shrunk means leave some of what lies between classes in B: here it is taken away in full, and
+  /// what the noise of the means takes with it is given back.
+  Matrix within() const {
+    if (options_.problem != ClassProblem::kFisher) return B();
+    const Matrix& M = classes_.unshrunk;
+    Matrix W = gram_ / classes_.rows - M * (classes_.weights.asDiagonal() * M.transpose());
+    for (Eigen::Index c = 0; c < classes_.weights.size(); ++c)
+      if (classes_.weights[c] > 0)
+        W.diagonal().array() += classes_.weights[c] * std::pow(classes_.sum_noise / classes_.counts[c], 2);
+    return (W + W.transpose()) / 2;
+  }
   /// One release of classes whose means lie along `truth`: D = R U diag(l)^1/2 H, H = orthonormal rows over classes.
   Result<Found> draw(const Vector& values, const Matrix& truth, const Matrix& root, PublicStream& stream) const;
 
@@ -214,7 +227,9 @@ Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const
   sums += classes_.sum_noise * stream.normals(d, C);
   add_noise(gram, gram_noise_, stream);
   ClassesOnce again(classes_, std::move(gram), gram_noise_, options_);
-  set_averages(again.classes_, classes_.counts, sums);
+  // Sums are divided by counts that are off too: of small classes that is most of the error.
+  const Vector counts = classes_.counts + classes_.count_noise * stream.normals(C, 1);
+  set_averages(again.classes_, counts, sums);
   if (options_.problem == ClassProblem::kFisher) shrink_means(again.classes_);
   const auto solved = EIGENVEIL_TRY(again.solve());
   return Found{solved.values, solved.vectors};
@@ -233,7 +248,7 @@ Result<Verdict> ClassesOnce::judge() const {
       .released = {solved.values, solved.vectors}, .components = options_.gep.components, .root = {}, .draw = {}};
   if (options_.problem == ClassProblem::kSliced) rerun.most = 0.999;
   rerun.pass = 3;
-  rerun.root = EIGENVEIL_TRY(population_root({B(), gram_noise_ / classes_.rows, classes_.rows, 0}));
+  rerun.root = EIGENVEIL_TRY(population_root({within(), gram_noise_ / classes_.rows, classes_.rows, 0}));
   rerun.draw = [&](const Vector& values, const Matrix& truth, PublicStream& stream) {
     return wider.draw(values, truth, rerun.root, stream);
   };

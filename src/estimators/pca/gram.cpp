@@ -62,9 +62,11 @@ namespace {
 // mean, whose error adds tau^2 to every eigenvalue: to rows before they were shortened.
 struct Whole {
   std::function<RowSpectrum(const RowSpectrum& seen)> of = {};
+  std::function<RowSpectrum(const RowSpectrum& seen)> loosely = {};  // as far as searches may be off at worst
   std::optional<double> radius = {};  // that rows were shortened to; none: made of length 1
   double seen_tau2 = 0;               // tau^2 in units of what is seen,
   double tau2 = 0;                    // and of whole rows
+  double most = 0;                    // the most that an eigenvalue of whole rows can be, by public bounds
   double unseen = 1;  // by how much eigenvalues grow where noise left none above zero, so that nothing can be told
   // Deviation of the logarithm of all eigenvalues together, where `of` rests on more than what is seen
   std::function<double(const RowSpectrum& found)> scale_deviation = {};
@@ -73,10 +75,10 @@ struct Whole {
 double sum_of(const RowSpectrum& one) { return one.top.sum() + one.rest * one.others; }
 
 // `seen` without, and the result without what the mean's error adds.
-RowSpectrum grown(const Whole& whole, RowSpectrum seen) {
+RowSpectrum grown(const Whole& whole, RowSpectrum seen, bool loosely = false) {
   seen.top.array() += whole.seen_tau2;
   seen.rest += whole.seen_tau2;
-  RowSpectrum found = whole.of(seen);
+  RowSpectrum found = loosely ? whole.loosely(seen) : whole.of(seen);
   const double least = 1e-6 * sum_of(found);
   found.top = (found.top.array() - whole.tau2).max(least);
   found.rest = std::max(found.rest - whole.tau2, least);
@@ -124,8 +126,8 @@ Error error_of(const ReleasedCovariance& released, const MomentModel& model, std
   constexpr Eigen::Index kMore = 8;  // than are asked for: those after them count as others, at their mean
   const Eigen::Index P = std::min(model.top.size(), static_cast<Eigen::Index>(components) + kMore);
   const auto d = static_cast<double>(released.covariance.cols()), others = d - static_cast<double>(P);
-  const double left =
-      model.top.tail(model.top.size() - P).sum() + model.level * (d - static_cast<double>(model.top.size()));
+  // What noise pushed the top up by it took from all others: the trace has no bias.
+  const double left = std::max(0.0, released.covariance.trace() - model.top.head(P).sum());
   const RowSpectrum seen{model.top.head(P), others > 0.5 ? left / others : 0.0, others};
   RowSpectrum about = seen;
   about.top.array() += whole.seen_tau2;
@@ -169,13 +171,22 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
   Vector factor = Vector::Constant(K, by.rest);
   factor.head(q) = by.top.head(q);
   for (Vector* values : {&verdict.estimate, &verdict.low, &verdict.high}) *values = values->cwiseProduct(factor);
+  bool limited = false;
   // Where noise left nothing above zero there is nothing to make whole.
   if (q > 0 && flat(error.seen).maxCoeff() > 0) {
     const RowSpectrum seen = spectrum_of(flat(error.seen), error.seen.others);
     const RowSpectrum whole_rows = grown(whole, seen);
     const Vector found = flat(whole_rows), at = flat(seen);
+    limited = whole_rows.limited;
     const Matrix J = slopes(whole, seen, found);
     const double scale = whole.scale_deviation ? whole.scale_deviation(whole_rows) : 0.0;
+    // All of them larger by 1.96 deviations of their sum
+    Vector many = Vector::Ones(at.size());
+    many[at.size() - 1] = error.seen.others;
+    const double sum = many.dot(at), wide = 1.96 * std::sqrt(std::max(0.0, many.dot(error.covariance * many)));
+    std::optional<RowSpectrum> worst;
+    if (whole.loosely) worst = grown(whole, spectrum_of((1 + wide / sum) * at, seen.others), true);
+    verdict.open = worst && worst->open;
     for (Eigen::Index i = 0; i < q; ++i) {
       const Vector towards = error.covariance * J.row(i).transpose();
       const double deviation = std::sqrt(std::max(J.row(i).dot(towards), 1e-300));
@@ -187,13 +198,15 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
       verdict.estimate[i] = found[i];
       verdict.low[i] = std::max(0.0, found[i] - end(-1.96));
       verdict.high[i] = found[i] + end(1.96);
-      if (!whole_rows.limited) continue;
+      if (worst) verdict.high[i] = std::max(verdict.high[i], worst->top[i]);
+      if (!whole_rows.limited && !verdict.open) continue;
       // Lengths vary less, as those of categories do: at the least rows are what is seen of them, and as far above.
       const double most = found[i] / at[i], reach = 1.96 * std::sqrt(error.covariance(i, i)) / at[i];
       verdict.low[i] = std::min(verdict.low[i], std::max(0.0, at[i] * (1 - reach)));
-      verdict.high[i] = std::max(verdict.high[i], found[i] * most * (1 + reach));
+      verdict.high[i] = std::max(verdict.high[i], verdict.open ? whole.most : found[i] * most * (1 + reach));
     }
   }
+  const Verdict of_seen = verdict;
   for (Vector* shares : {&verdict.share, &verdict.share_low, &verdict.share_high})
     if (shares->size() > 0) *shares = (shares->cwiseProduct(factor) / by.total).cwiseMin(1.0);
   if (verdict.explained) {
@@ -201,6 +214,12 @@ Result<Verdict> judge_whole(const ReleasedCovariance& released, std::size_t comp
     verdict.explained =
         Banded{std::min(1.0, verdict.explained->value * more), std::min(1.0, verdict.explained->low * more),
                std::min(1.0, verdict.explained->high * more)};
+  }
+  if (limited && verdict.explained) {  // somewhere between what is seen and what Gaussian rows would have had
+    verdict.share_low = verdict.share_low.cwiseMin(of_seen.share_low);
+    verdict.share_high = verdict.share_high.cwiseMax(of_seen.share_high);
+    verdict.explained->low = std::min(verdict.explained->low, of_seen.explained->low);
+    verdict.explained->high = std::max(verdict.explained->high, of_seen.explained->high);
   }
   verdict.line *= by.rest;
   return verdict;
@@ -243,13 +262,14 @@ Result<PcaResult> components_by(ReleasedCovariance released, const PcaOptions& o
 
 // How many rows may be longer than the lengths that searches found: so many as were wanted, and those by which the
 // search and as many rows may be off.
-std::vector<LengthLimit> limits_of(const Preparation& prepared) {
-  constexpr double kDeviations = 2;
+std::vector<LengthLimit> limits_of(const Preparation& prepared, double deviations) {
+  constexpr double kNearlyAll = 0.9;  // a search that may be off by that much limits nothing
   std::vector<LengthLimit> limits;
   for (const auto& found : {prepared.far, prepared.found}) {
     if (!found) continue;
     const double of_rows = std::sqrt(found->longer * (1 - found->longer) / std::max(prepared.rows, 1.0));
-    limits.push_back({found->length, found->longer + kDeviations * (found->error + of_rows)});
+    const double longer = found->longer + deviations * (found->error + of_rows);
+    if (longer < kNearlyAll) limits.push_back({found->length, longer});
   }
   return limits;
 }
@@ -259,10 +279,16 @@ std::vector<LengthLimit> limits_of(const Preparation& prepared) {
 Result<PcaResult> components_of(ReleasedCovariance released, const PcaOptions& options, double radius) {
   Whole whole;
   if (released.prepared.bound_found) {
-    whole.of = [radius, limits = limits_of(released.prepared)](const RowSpectrum& seen) {
-      return unshortened(seen, radius, limits);
+    const auto within = [&](double deviations) {
+      return [radius, limits = limits_of(released.prepared, deviations)](const RowSpectrum& seen) {
+        return unshortened(seen, radius, limits);
+      };
     };
+    // Of many steps a search ends at one that noise made look good: it errs exponentially.
+    whole.of = within(2);
+    whole.loosely = within(5);
     whole.radius = radius;
+    whole.most = std::pow(released.prepared.widest, 2);
     whole.tau2 = whole.seen_tau2 = std::pow(released.prepared.mean_deviation, 2);
   }
   return components_by(std::move(released), options, whole);

@@ -12,6 +12,11 @@ constexpr Eigen::Index kDraws = 16000;
 
 constexpr double kSettled = 1e-9;  // relative change of a pass
 
+// Of rows that are all longer than R nobody could tell by how much: an eigenvalue grows no more than so many times, and
+// where all together grow by more than that, it is not known by how much they do.
+constexpr double kMostGrown = 10;
+constexpr double kMostTold = 4;
+
 // z_i^2 of the coordinates that have eigenvalues of their own, and the sum of all others'. Public, and always the same.
 struct Squares {
   Matrix top;
@@ -70,28 +75,31 @@ double total(const RowSpectrum& spectrum) { return spectrum.top.sum() + spectrum
 
 }  // namespace
 
-// E w^2 x_i^2 = seen_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i seen_i / E w^2 x_i^2
-RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, const std::vector<LengthLimit>& limits) {
-  constexpr int kPasses = 60;
-  const Squares& z = draw(seen.top.size(), seen.others);
-  const Vector of_all = z.top.colwise().sum();
+namespace {
+
+// The least that is not nothing, where noise left less.
+RowSpectrum above_nothing(const RowSpectrum& seen) {
   const double least = 1e-9 * std::max(total(seen), 1e-300);
-  RowSpectrum found{seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
-  const RowSpectrum wanted = found;
+  return {seen.top.cwiseMax(least), std::max(seen.rest, least), seen.others};
+}
+
+// E w^2 x_i^2 = wanted_i, w = min(1, R / |x|) or 1 / |x|, by fixed points: lambda_i <- lambda_i wanted_i / E w^2 x_i^2
+RowSpectrum solve(const RowSpectrum& wanted, std::optional<double> radius, const std::vector<LengthLimit>& limits,
+                  const Squares& z) {
+  constexpr int kPasses = 60;
+  const Vector of_all = z.top.colwise().sum();
+  RowSpectrum found = wanted;
   for (int pass = 0; pass < kPasses; ++pass) {
     const RowSpectrum before = found;
     const Vector weights = weights_of(squared_lengths(z, found), radius);
     // E w^2 z_i^2 / E z_i^2: of the same draws, whose own error then cancels
     const Vector kept = (z.top.transpose() * weights).cwiseQuotient(of_all);
-    // No more than tenfold: of rows that are all longer than R nobody could tell by how much.
-    if (kept.size() > 0) found.top = wanted.top.cwiseQuotient(kept.cwiseMax(0.1 * kept.maxCoeff()));
-    if (seen.others > 0) found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
+    if (kept.size() > 0) found.top = wanted.top.cwiseQuotient(kept.cwiseMax(kept.maxCoeff() / kMostGrown));
+    if (wanted.others > 0) found.rest = wanted.rest * z.others.sum() / std::max(z.others.dot(weights), 1e-300);
     if (radius) {
-      found.top = found.top.cwiseMin(10 * wanted.top);
-      found.rest = std::min(found.rest, 10 * wanted.rest);
-      const double scale = std::min(1.0, room_under(limits, squared_lengths(z, found)));
-      found.limited = scale < 1;
-      if (found.limited) {
+      found.top = found.top.cwiseMin(kMostGrown * wanted.top);
+      found.rest = std::min(found.rest, kMostGrown * wanted.rest);
+      if (const double scale = room_under(limits, squared_lengths(z, found)); scale < 1) {
         // Nothing was longer after it was shortened.
         found.top = (scale * found.top).cwiseMax(wanted.top);
         found.rest = std::max(scale * found.rest, wanted.rest);
@@ -104,10 +112,27 @@ RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, c
     const double change = (found.top - before.top).cwiseAbs().sum() + std::abs(found.rest - before.rest) * found.others;
     if (change <= kSettled * total(found)) break;
   }
-  if (found.limited) {
-    found.top = found.top.cwiseProduct(wanted.top).cwiseSqrt();
-    found.rest = std::sqrt(found.rest * wanted.rest);
+  return found;
+}
+
+}  // namespace
+
+RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius, const std::vector<LengthLimit>& limits) {
+  const Squares& z = draw(seen.top.size(), seen.others);
+  const RowSpectrum wanted = above_nothing(seen);
+  RowSpectrum free = solve(wanted, radius, {}, z);
+  if (!radius) return free;
+  const double grown = total(free) / total(wanted);
+  if (!(room_under(limits, squared_lengths(z, free)) < 1)) {
+    free.open = grown > kMostTold;
+    return free;
   }
+  // The more the limits take away, the surer it is that lengths vary less.
+  RowSpectrum found = solve(wanted, radius, limits, z);
+  const double half = std::min(1.0, std::log2(std::max(1.0, total(free) / total(found)))) / 2;
+  found.top = found.top.array().pow(1 - half) * wanted.top.array().pow(half);
+  found.rest = std::pow(found.rest, 1 - half) * std::pow(wanted.rest, half);
+  found.limited = true;
   return found;
 }
 

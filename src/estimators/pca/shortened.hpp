@@ -14,6 +14,7 @@ struct RowSpectrum {
   double rest;
   double others;         ///< how many there are of `rest`
   bool limited = false;  ///< Gaussian rows would have varied more in length than these did
+  bool open = false;     ///< nearly all rows were shortened: how long they were cannot be told
 };
 
 /// At most that share of the rows is longer.
@@ -26,7 +27,8 @@ struct LengthLimit {
 /// one, after they were all made of length 1, and then the sum of the result is 1. For Gaussian rows: their lengths
 /// vary no more than their spectrum says, and directions stay what they are. Rows of longer tails had larger
 /// eigenvalues. Where more Gaussian rows would have been longer than the limits let, rows were not Gaussian and vary
-/// less: the result is `limited`, half way between what is seen and as much as the limits let.
+/// less: the result is `limited`, as much as the limits let, or half way from there to what is seen where that is half
+/// of what Gaussian rows would have had.
 RowSpectrum unshortened(const RowSpectrum& seen, std::optional<double> radius,
                         const std::vector<LengthLimit>& limits = {});
 

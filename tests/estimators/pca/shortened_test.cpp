@@ -126,6 +126,39 @@ TEST(Unshortened, StaysBetweenWhatIsSeenAndWhatLimitsLet) {
   EXPECT_GT(flat.rest, 0.15);
 }
 
+TEST(Unshortened, SaysWhereNothingTellsHowLongRowsWere) {
+  // Of rows that are all longer than 1 the squares sum up to 1.
+  const RowSpectrum all{Vector::Constant(2, 0.3), 0.0995, 4}, half{Vector::Constant(2, 0.3), 0.02, 4};
+  EXPECT_TRUE(unshortened(all, 1.0).open);
+  EXPECT_FALSE(unshortened(half, 1.0).open);
+  // A search that saw few of them beyond a length tells.
+  EXPECT_FALSE(unshortened(all, 1.0, {{1.3, 0.1}}).open);
+}
+
+// Where a limit begins to bind, next to nothing changes.
+TEST(Unshortened, GoesFromFreeToLimitedWithoutAJump) {
+  const RowSpectrum seen{Vector::Constant(2, 0.3), 0.02, 4};
+  const RowSpectrum free = unshortened(seen, 1.0);
+  const double longer = 0.2, reached = std::sqrt(squared_length(free, longer));
+  const RowSpectrum limited = unshortened(seen, 1.0, {{0.999 * reached, longer}});
+  EXPECT_TRUE(limited.limited);
+  EXPECT_NEAR(limited.top[0] / free.top[0], 1, 0.01);
+}
+
+// Of few rows the searches err by many: how long rows are is then hardly known, and bands must say so.
+TEST(FoundBound, BandsOfFewRowsHoldTheTruth) {
+  int bands = 0, held = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const auto verdict = released(PcaMethod::kGram, spiked_rows(700, 12, seed), 60, BoundBy::kDirections, seed).judge();
+    ASSERT_TRUE(verdict.ok());
+    if (verdict->judged[0].standing == Standing::kNoise) continue;
+    ++bands;
+    held += verdict->low[0] <= 8 && 8 <= verdict->high[0] ? 1 : 0;
+  }
+  EXPECT_GT(bands, 10);
+  EXPECT_GE(held, 0.9 * bands);
+}
+
 TEST(FoundBound, RangesThatAreTenTimesTooWideCostNextToNothing) {
   const RowMajorMatrix rows = spiked_rows(20000, 40, 4);
   for (const PcaMethod method : {PcaMethod::kGram, PcaMethod::kSphere, PcaMethod::kAdaptivePower}) {
