@@ -303,15 +303,17 @@ Result<ImageHeader> image_header(const std::string& path) {
   return internal_error("an image's header was not read");
 }
 
-Status read_image(const std::string& path, std::size_t height, std::size_t width, bool colour, double* out) {
+Status read_image(const std::string& path, const std::optional<std::pair<std::size_t, std::size_t>>& shape,
+                  std::size_t pixels, bool colour, double* out) {
   const auto bytes = EIGENVEIL_TRY(bytes_of_image(path, kMostImageBytes));
   const auto reader = reader_of(bytes);
   const auto header = EIGENVEIL_TRY(checked_header(path, *reader));
-  if (header.height != height || header.width != width)
+  if (header.height * header.width != pixels || (shape && shape != std::pair{header.height, header.width}))
     return bad_input(
-        fmt::format("{}: is {}x{} (height x width), but {}x{} is expected: all images of a folder must "
-                    "have the same size; scale them first",
-                    path, header.height, header.width, height, width));
+        fmt::format("{}: is {}x{} (height x width), but {} is expected: all images of a folder must have the same "
+                    "size; scale them first",
+                    path, header.height, header.width,
+                    shape ? fmt::format("{}x{}", shape->first, shape->second) : fmt::format("{} pixels", pixels)));
   RawImage image;
   if (!reader->read_pixels(image))
     return bad_input(fmt::format("{}: is damaged or truncated: {}", path, reader->message()));

@@ -18,12 +18,15 @@
 namespace eigenveil::data {
 namespace {
 
+using Shape = std::optional<std::pair<std::size_t, std::size_t>>;  ///< height and width
+
 /// An image per row.
 class ImageFiles final : public ArrayReader {
  public:
-  ImageFiles(std::vector<std::string> files, const ImageHeader& shape, const SourceOptions& options)
+  ImageFiles(std::vector<std::string> files, Shape shape, std::size_t pixels, const SourceOptions& options)
       : files_(std::move(files)),
         shape_(shape),
+        pixels_(pixels),
         colour_(options.colour),
         bad_rows_(options.bad_rows),
         threads_(std::max(1, options.threads)) {}
@@ -35,9 +38,9 @@ class ImageFiles final : public ArrayReader {
     Status failure;
     Tickets tickets(rows);
     on_threads(std::min(threads_, static_cast<int>(rows)), [&] {
-      std::vector<double> pixels(shape_.height * shape_.width * (colour_ ? 3 : 1));
+      std::vector<double> pixels(pixels_ * (colour_ ? 3 : 1));
       for (auto row = tickets.next(); row; row = tickets.next()) {
-        auto status = read_image(files_[done_ + *row], shape_.height, shape_.width, colour_, pixels.data());
+        auto status = read_image(files_[done_ + *row], shape_, pixels_, colour_, pixels.data());
         double* to = out + *row * columns.size();
         if (!status.ok() && bad_rows_ == BadRows::kMissing) {
           std::fill_n(to, columns.size(), std::numeric_limits<double>::quiet_NaN());
@@ -63,7 +66,8 @@ class ImageFiles final : public ArrayReader {
 
  private:
   std::vector<std::string> files_;
-  ImageHeader shape_;
+  Shape shape_;  // none: any that has so many pixels
+  std::size_t pixels_;
   bool colour_;
   BadRows bad_rows_;
   int threads_;
@@ -92,18 +96,28 @@ Result<std::vector<std::string>> image_files_in(const std::string& folder) {
 }
 
 Result<Table> open_images(const std::string& path, std::vector<std::string> files, const SourceOptions& options) {
-  ImageHeader shape{};
-  if (options.image_shape)
-    shape = {options.image_shape->first, options.image_shape->second};
-  else
-    shape = EIGENVEIL_TRY(image_header(files.front()));
-  const ArrayShape size{files.size(), shape.height * shape.width * (options.colour ? 3 : 1)};
-  if (size.columns > kMostColumns)
+  const std::size_t channels = options.colour ? 3 : 1;
+  Shape shape = options.image_shape;
+  // Where an image that cannot be read is a row like any other, none of them may decide what becomes of all others.
+  if (!shape && options.bad_rows == BadRows::kMissing && (options.fields == 0 || options.fields % channels != 0))
+    return usage_error(
+        fmt::format("{}: with `missing` zero-row no file may decide how large the images are: state how many values "
+                    "each has with `fields` N",
+                    path));
+  if (!shape && options.bad_rows == BadRows::kError) {
+    const auto first = EIGENVEIL_TRY(image_header(files.front()));
+    shape = {first.height, first.width};
+  }
+  const ArrayShape size{files.size(), shape ? shape->first * shape->second * channels : options.fields};
+  if (shape && size.columns > kMostColumns)
     return bad_input(fmt::format("{}: is {}x{} in three colours; an image has at most {} values here: scale it down",
-                                 files.front(), shape.height, shape.width, kMostColumns));
+                                 files.front(), shape->first, shape->second, kMostColumns));
+  if (size.columns > kMostColumns)
+    return usage_error(fmt::format("`fields` {}: an image has at most {} values here", size.columns, kMostColumns));
   if (options.fields != 0 && options.fields != size.columns)
     return bad_input(fmt::format("{}: has {} values, but {} were stated", files.front(), size.columns, options.fields));
-  return array_table(path, size, std::make_unique<ImageFiles>(std::move(files), shape, options));
+  return array_table(path, size,
+                     std::make_unique<ImageFiles>(std::move(files), shape, size.columns / channels, options));
 }
 
 }  // namespace eigenveil::data

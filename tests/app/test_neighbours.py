@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 
 from federation import FederationTest
-from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, AppTest, drop_found_noise, png
+from support import BAD_INPUT, BUDGET_FLAGS, OK, PROGRAM, USAGE, AppTest, drop_found_noise, png
 from test_clip_train import WITHOUT as WITHOUT_TORCH
 from test_mpi import MPIRUN
 from test_mpi import WITHOUT as WITHOUT_MPI
@@ -252,6 +252,28 @@ class Neighbours(AppTest):
         picture = png(np.arange(16).reshape(4, 4))
         self.neighbours(images, [png(np.full((4, 4), i)) for i in range(20)], [b"", picture[:40], png(np.zeros((5, 4)))],
                         (0, 19))
+
+
+    def test_an_image_of_a_folder_that_is_none_costs_itself_alone(self):
+        """The first too, by which the others would be measured; nor does one of another shape tell what the others are."""
+        (self.folder / "images").mkdir()
+
+        def fit(files, *options, expect=OK):
+            for i, data in enumerate(files):
+                self.write(f"images/{i:02}.png", data)
+            self.run_program("pca", "images", "--range", "0:255", "--row-bound", "range", "--center", "range", "--method", "gram",
+                             "--components", 1, "--epsilon", 1000, "--delta", 1e-6, "--missing", "zero-row", "--insecure-seed", 5,
+                             "--no-ledger", *options, expect=expect)
+            return None if expect != OK else np.load(self.path("model.npz"))["eigenvalues"].item()
+        good = [png(np.full((4, 4), 8 * i)) for i in range(30)]
+        fit(good, expect=USAGE)
+        whole = fit(good, "--fields", 16)
+        for place in 0, 29:
+            bad = [fit([*good[:place], one, *good[place + 1:]], "--fields", 16)
+                   for one in (b"", good[0][:40], b"no image", png(np.zeros((5, 4))))]
+            self.assertEqual(len(set(bad)), 1, bad)
+            self.assertLess(abs(bad[0] / whole - 1), 0.2)
+            self.assertLess(abs(fit([*good[:place], png(np.zeros((2, 8))), *good[place + 1:]], "--fields", 16) / whole - 1), 0.2)
 
 
 class NeighboursOfPeople(Neighbours):

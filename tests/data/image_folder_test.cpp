@@ -143,6 +143,28 @@ TEST_F(ImageFolderTest, TheFolderSaysItsShape) {
   EXPECT_THAT(table.error().message, AllOf(HasSubstr(other + ": is 2x3"), HasSubstr("5x7 is expected")));
 }
 
+// Where what cannot be read is a row like any other, the first image is one too.
+TEST_F(ImageFolderTest, NoImageDecidesHowAllOthersAreRead) {
+  SourceOptions options{.bad_rows = BadRows::kMissing};
+  const Bytes pixels = noise(kPixels, 2);
+  const std::vector<double> second(pixels.begin(), pixels.end());
+  write("b.png", png_of(kHeight, kWidth, pixels));
+  const std::string sane = png_of(kHeight, kWidth, noise(kPixels));
+  for (const std::string& first : {sane, png_of(kWidth, kHeight, noise(kPixels)), png_of(2, 3, noise(6)),
+                                   sane.substr(0, 60), std::string(), std::string("no image")}) {
+    write("a.png", first);
+    options.fields = 0;
+    const auto unstated = read_table(folder(), options);
+    ASSERT_FALSE(unstated.ok());
+    EXPECT_EQ(unstated.error().code, ErrorCode::kUsage);
+    EXPECT_THAT(unstated.error().message, HasSubstr("`fields` N"));
+    options.fields = kPixels;
+    const auto table = must_read(folder(), options);
+    ASSERT_EQ(table.values.size(), 2 * kPixels);
+    EXPECT_THAT(std::vector<double>(table.values.begin() + kPixels, table.values.end()), SameValues(second));
+  }
+}
+
 class BadImageTest : public ImageFolderTest {
  protected:
   // Both of what is seen first, and of what is seen when pixels are read.
