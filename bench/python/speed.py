@@ -117,7 +117,7 @@ def show(who, turns):
 
 def compare_fits(given, folder):
     here = child(given.threads, sys.executable, __file__, "--child-fit", given.rows, given.columns, given.threads)
-    there = child(1, ROOT / "build/release/bench/bench_front", given.rows, given.columns, given.threads)
+    there = child(given.threads, ROOT / "build/release/bench/bench_front", given.rows, given.columns, given.threads)
     found = {"C++": [], "Python": []}
     for _ in range(given.turns):
         found["C++"].append(ask(there))
