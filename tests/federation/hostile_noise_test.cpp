@@ -132,7 +132,7 @@ TEST(HostileSizes, AnAskLongerThanTheSitesLimitIsRefused) {
     lab.studies[0].reset();
     ASSERT_TRUE(lab.open(0).ok());
     const auto answer = lab.send(0, ask);
-    EXPECT_EQ(answer.ok(), !longer);
+    ASSERT_EQ(answer.ok(), !longer);
     if (longer) {
       EXPECT_THAT(answer.error().message, HasSubstr("too long"));
     }
