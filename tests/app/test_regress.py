@@ -174,6 +174,7 @@ class Regress(AppTest):
         refused(model="pca")
         refused(model="unheard-of", columns=manifest["columns"][1:2])
         refused(code=BAD_INPUT, numbers={"second_moments": 1e300 * arrays["second_moments"]})
+        refused(code=BAD_INPUT, numbers={"second_moments": np.full_like(arrays["second_moments"], 1e308)})
         refused(code=BAD_INPUT, second_moments={**moments, "rows": 1e308})
 
     def test_little_data_gets_no_interval(self):

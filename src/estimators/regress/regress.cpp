@@ -285,6 +285,8 @@ Result<Fit> fit_from(const ReleasedMoments& released, const RegressOptions& give
   order.push_back(target);
   NoisyMoments moments{released.rows * released.second_moments(order, order), deviation, released.rows, 0};
   moments.M.diagonal().array() -= shift;
+  if (!moments.M.allFinite())
+    return bad_input("`from`: the numbers of this covariance are too large to compute with; make it again");
   const ReleasedMean centre{released.centre.mean(order), released.centre.deviation};
   const auto found = EIGENVEIL_TRY(regression(moments, units, options.ridge, centre));
   return fit_of(found, options, target, released.centre.mean, released.rows);
