@@ -438,8 +438,15 @@ class HostileCoordinator final : public wire::v2::Coordinator::Service {
       auto ask = lab_.ask(planned->label());
       if (hostile_.below(6) == 0) hostile_.spoil(ask);
       std::string ask_bytes = canonical_bytes(ask);
-      const bool raw = hostile_.below(25) == 0;
-      if (raw) ask_bytes = spoilt(ask_bytes);
+      bool raw = hostile_.below(25) == 0;
+      if (raw) {
+        ask_bytes = spoilt(ask_bytes);
+        wire::v2::Ask other;  // one byte of a number may make another proper ask
+        if (read_canonical(ask_bytes, other).ok()) {
+          ask = other;
+          raw = false;
+        }
+      }
       const auto expected = raw ? std::nullopt : test::Hostile::expected(lab_, ask, *planned, asked);
       say_ask(ask_bytes);
       const auto answer = hear_answer();
