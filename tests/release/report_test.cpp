@@ -142,10 +142,11 @@ TEST(Report, StatesTheGuaranteeTheFactsAndTheWarnings) {
   Model model = example_model();
   model.manifest["warnings"] = {"The range was very wide."};
   const std::string page = html_report(model);
-  EXPECT_THAT(page, AllOf(HasSubstr("2 principal components of a data set of 7,321 rows and 4 features"),
-                          HasSubstr("Whoever sees this model learns almost nothing about any single row."),
-                          HasSubstr("&epsilon;&nbsp;=&nbsp;1, &delta;&nbsp;=&nbsp;1e-6"),
-                          HasSubstr("replacing one row"), HasSubstr("<li>The range was very wide.</li>")));
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("2 principal components of a data set of 7,321 rows and 4 features"),
+                    HasSubstr("Whoever sees this model learns almost nothing about any single row."),
+                    HasSubstr("&epsilon;&nbsp;=&nbsp;1, <span class=\"unbroken\">&delta;&nbsp;=&nbsp;1e-6</span>"),
+                    HasSubstr("replacing one row"), HasSubstr("<li>The range was very wide.</li>")));
   EXPECT_THAT(page, AllOf(HasSubstr("Row bound</th><td>1.5"), HasSubstr("<bdi>people</bdi>"),
                           HasSubstr("Eigenveil version</dt><dd><bdi>0.1.0")));
   EXPECT_THAT(page, Not(HasSubstr("NOT PRIVATE")));
