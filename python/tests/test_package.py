@@ -151,10 +151,22 @@ class TestLedger:
                     write(tmp_path / name)
         assert ledger.verify() > 0
 
-    def test_a_mistyped_path_is_no_new_ledger(self, tmp_path):
+    def test_a_mistyped_path_is_no_new_ledger(self, rows, tmp_path):
         with pytest.raises(ev.BadInput, match="there is no ledger"):
             ev.Ledger(tmp_path / "stduy.db").list()
-        assert not (tmp_path / "stduy.db").exists()
+        for more in ({}, {"dataset": "patients"}):
+            with pytest.raises(ev.BadInput, match="there is no ledger at .*Ledger.create"):
+                ev.PCA(**PCA, ledger=tmp_path / "stduy.db", **more).fit(rows)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_usual_ledger_is_made_for_a_record_alone(self, rows, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        with pytest.raises(ev.BadInput, match="there is no ledger at"):
+            ev.PCA(**PCA, dataset="patients").fit(rows)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.warns(ev.ReleaseWarning, match="outside any budget"):
+            ev.PCA(**PCA).fit(rows)
+        assert (tmp_path / "eigenveil" / "ledger.db").exists()
 
     def test_a_cost_is_what_is_charged_then(self, rows, tmp_path):
         ledger = ev.Ledger(tmp_path / "l.db")
