@@ -53,13 +53,18 @@ class HeldMatrices final : public HeldRows {
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
     auto charged =
         EIGENVEIL_TRY(charge_plan(request.draft, MatrixOracle::largest_sensitivity(), request.privacy, request.run,
-                                  std::vector{job_.matrix_a, job_.matrix_b}, request.purpose, observer));
+                                  files(), request.purpose, observer));
     auto oracle = EIGENVEIL_TRY(
         MatrixOracle::make(matrices_, job_.rows, std::move(charged.reservation), std::move(charged.random)));
     return ChargedOracle{static_cast<Charge&&>(charged), std::move(oracle)};
   }
 
  private:
+  std::vector<std::string> files() const {
+    std::vector<std::string> all = files_of(job_.given_a, job_.matrix_a);
+    for (const std::string& path : files_of(job_.given_b, job_.matrix_b)) all.push_back(path);
+    return all;
+  }
   PrivateMatrices matrices_;
   const MatricesJob& job_;
 };
