@@ -51,9 +51,8 @@ class HeldMatrices final : public HeldRows {
   std::optional<std::size_t> rows() const override { return job_.rows; }
   BoundingDiagnostics diagnostics() const override { return {}; }
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
-    auto charged =
-        EIGENVEIL_TRY(charge_plan(request.draft, MatrixOracle::largest_sensitivity(), request.privacy, request.run,
-                                  files(), request.purpose, observer));
+    auto charged = EIGENVEIL_TRY(charge_plan(request.draft, MatrixOracle::largest_sensitivity(), request.privacy,
+                                             request.run, files(), request.purpose, observer));
     auto oracle = EIGENVEIL_TRY(
         MatrixOracle::make(matrices_, job_.rows, std::move(charged.reservation), std::move(charged.random)));
     return ChargedOracle{static_cast<Charge&&>(charged), std::move(oracle)};

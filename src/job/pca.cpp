@@ -6,6 +6,7 @@
 #include "eigenveil/data/sha256.hpp"
 #include "eigenveil/estimators/pca/pilot.hpp"
 #include "eigenveil/estimators/pca/score_plot.hpp"
+#include "eigenveil/job/manifest.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/release/model.hpp"
 
@@ -114,9 +115,6 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   EIGENVEIL_TRY(check_guess(job.guess, budget, open, d));
   Rivals rivals;
   rivals.guess = guessed_rows(job.guess, job.components, job.sparsity, job.fit.rows.row_bound);
-  if (job.fit.rows.person && job.start.release.value("unit", "person") == "row")
-    return bad_input(
-        "`start` promises something for one row, and this release for one person: it would promise them less");
   if (const auto& begun = job.start.features; begun.size() == d && begun != opened.map.feature_names())
     return bad_input(
         "`start` has directions of other features than the data: they must be the same ones, in that order");
@@ -147,29 +145,13 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
   return request;
 }
 
-Result<GivenStart> read_start(const std::string& path) {
+Result<GivenStart> read_start(const std::string& path, bool people) {
   const Model model = EIGENVEIL_TRY(read_model(path));
-  const nlohmann::json& said = model.manifest;
-  if (!is_private(model))
-    return bad_input(fmt::format("'{}' is NOT PRIVATE, and what begins with its directions would not be either", path));
-  if (said.value("guarantee_kind", "") != "strict")
-    return bad_input(fmt::format(
-        "'{}' is private under a model of its rows alone, and what begins with its directions would promise no more",
-        path));
+  auto promise = EIGENVEIL_TRY(promise_of(model.manifest, path, EIGENVEIL_TRY(sha256_of_files({path})), people));
   const Matrix* components = model.array("components");
-  const bool whose = said.contains("features") && said.contains("adjacency");
-  if (components == nullptr || components->rows() == 0 || !whose)
+  if (components == nullptr || components->rows() == 0 || !model.manifest.contains("features"))
     return bad_input(fmt::format("'{}' holds no components to begin with: take a model of pca", path));
-  for (const char* key : {"epsilon", "delta"})
-    if (!said.value(key, nlohmann::json()).is_number())
-      return bad_input(fmt::format("'{}' does not say its {}, so that nobody knows what it promises", path, key));
-  GivenStart start{components->transpose(), said["features"]};
-  start.release = {{"sha256", EIGENVEIL_TRY(sha256_of_files({path}))},
-                   {"unit", said.contains("person") ? "person" : "row"}};
-  for (const char* key : {"epsilon", "delta", "adjacency"}) start.release[key] = said[key];
-  // With a paper's noise: what that was certified for.
-  if (said.contains("calibration") && said.value("certified_epsilon", nlohmann::json()).is_number())
-    start.release["epsilon"] = said["certified_epsilon"];
+  GivenStart start{components->transpose(), model.manifest["features"], std::move(promise)};
   for (Eigen::Index i = 0; i < start.directions.cols(); ++i) {
     const double length = start.directions.col(i).stableNorm();
     if (!(length > 0)) return bad_input(fmt::format("component {} of '{}' is zero and has no direction", i + 1, path));

@@ -75,9 +75,12 @@ class Family(AppTest):
         self.fit("--method", "gram", "--epsilon", 4)
         (self.folder / "model.npz").rename(self.folder / "start.npz")
         start = np.load(self.path("start.npz"))["components"]
-        options = ("--method", "sparse-power", "--sparsity", 20, "--rounds", 1, "--epsilon", 0.001, *SEEDED)
-        begun = self.fit(*options, "--start", "start.npz", "--report", "report.html")
-        self.assertGreater(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2, 0.99)
+        options = ("--method", "sparse-power", "--sparsity", 20, "--rounds", 1, "--epsilon", 0.001)
+        shown = []
+        for seed in range(4):
+            begun = self.fit(*options, "--insecure-seed", seed, "--start", "start.npz", "--report", "report.html")
+            shown.append(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2)
+        self.assertGreater(np.median(shown), 0.99)
         manifest = json.loads(bytes(self.model()["manifest.json"]).decode())
         self.assertEqual(manifest["start"], {"adjacency": "replace-one", "delta": 1e-6, "epsilon": 4, "unit": "row",
                                              "sha256": hashlib.sha256((self.folder / "start.npz").read_bytes()).hexdigest()})
@@ -87,9 +90,8 @@ class Family(AppTest):
         report = (self.folder / "report.html").read_text()
         self.assertEqual(report.count(words), 2, "a warning, and the guarantee word for word")
         self.assertIn("The release that it began with.", report)
-        secure = self.fit(*options[:-2], "--start", "start.npz")
-        self.assertIn(words, secure["guarantee"])
-        self.fit(*options)
+        self.assertIn(words, self.fit(*options, "--start", "start.npz")["guarantee"])
+        self.fit(*options, *SEEDED)
         self.assertLess(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2, 0.5)
 
     def test_a_start_that_promises_less_is_refused(self):
@@ -97,7 +99,7 @@ class Family(AppTest):
         np.save(self.path("p.npy"), rows)
         self.fit("--method", "gram")
         (self.folder / "model.npz").rename(self.folder / "rows.npz")
-        self.fit("--method", "spiked", "--guarantee", "model", "--noise-variance", 1, "--spike", 30)
+        self.fit("--method", "spiked", "--guarantee", "model", "--noise-variance", 1, "--spike", 30, "--no-ledger")
         (self.folder / "model.npz").rename(self.folder / "modelled.npz")
         charged = len(self.charged())
         power = ("--row-bound", 15, "--components", 2, *BUDGET_FLAGS, "--method", "power", "--start")

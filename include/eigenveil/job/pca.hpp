@@ -28,7 +28,7 @@ Study study(PcaJob job);
 
 /// The components of a released model, to begin with. One that is not private, or is so under a model alone, is
 /// refused: what begins there would promise no more.
-Result<GivenStart> read_start(const std::string& path);
+Result<GivenStart> read_start(const std::string& path, bool people);
 
 /// How well the methods would do on such rows.
 /// `score_plot`: what a picture of the rows takes of the budget.
