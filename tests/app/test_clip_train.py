@@ -200,8 +200,8 @@ class ClipTrain(TrainTest):
         self.run_json(*self.command(*SEEDED, "--out", "seeded.pt"))
         self.run_json(*self.command("--out", "first.pt", epsilon=7))
         before = len(self.charged())
-        for option in ("--module", "--loss-module"):
-            self.assertIn("NOT PRIVATE", self.run_program(*self.command(option, "seeded.pt"), expect=BAD_INPUT).stderr)
+        for command in (self.command(module="seeded.pt"), self.command("--loss-module", "seeded.pt")):
+            self.assertIn("NOT PRIVATE", self.run_program(*command, expect=BAD_INPUT).stderr)
         self.data(who=np.arange(200) // 4)
         self.assertIn("one person", self.run_program(*self.command("--person", "who", module="first.pt"), expect=BAD_INPUT).stderr)
         self.assertEqual(len(self.charged()), before)
