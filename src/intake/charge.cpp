@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "eigenveil/privacy/least_delta.hpp"
@@ -124,7 +125,9 @@ Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
 
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
   if (!privacy.use_ledger) return {};
-  if (!may_be_made(privacy)) EIGENVEIL_TRY(ledger_of(privacy));
+  // One that others hold now is waited for when it is charged.
+  std::error_code ignored;
+  if (!may_be_made(privacy) && !std::filesystem::exists(path_of(privacy), ignored)) EIGENVEIL_TRY(ledger_of(privacy));
   if (!data.people().empty() && is_pipe(data.people()))
     return usage_error(fmt::format(
         "{}: is a pipe, and a ledger cannot tell whether it lists the same people each time: give `person` as a file",
