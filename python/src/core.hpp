@@ -85,6 +85,9 @@ auto without_lock(const Call& call) {
 nb::object to_numpy(const Matrix& values, bool is_vector);
 Matrix to_matrix(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values);
 
+/// Refuses a path where no ledger is: only `create` makes one, so that a mistyped name is no new one.
+void check_ledger(const std::string& path);
+
 void bind_sources(nb::module_& m);
 void bind_calls(nb::module_& m);
 void bind_planning(nb::module_& m);

@@ -6,11 +6,8 @@
 namespace eigenveil::python {
 namespace {
 
-// Only `create` makes a ledger: a name that was mistyped does not become an empty one.
 Ledger opened(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    raise(bad_input("there is no ledger at '" + path + "': give the right file, or create a data set in it first"));
+  check_ledger(path);
   return checked(without_lock([&] { return Ledger::open(path); }));
 }
 
@@ -73,6 +70,12 @@ nb::list schema_columns(const std::string& path) {
 }
 
 }  // namespace
+
+void check_ledger(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    raise(bad_input("there is no ledger at '" + path + "': give the right file, or create a data set in it first"));
+}
 
 void bind_ledger(nb::module_& m) {
   m.def("ledger_default_path", &Ledger::default_path);

@@ -154,7 +154,10 @@ class TestLedger:
     def test_a_mistyped_path_is_no_new_ledger(self, tmp_path):
         with pytest.raises(ev.BadInput, match="there is no ledger"):
             ev.Ledger(tmp_path / "stduy.db").list()
-        assert not (tmp_path / "stduy.db").exists()
+        for who in ({}, {"dataset": "patients"}):
+            with pytest.raises(ev.BadInput, match="there is no ledger"):
+                ev.PCA(**PCA, ledger=tmp_path / "stduy.db", **who).fit([[1.0, 2.0]] * 50)
+        assert not list(tmp_path.glob("stduy.db*"))
 
     def test_a_cost_is_what_is_charged_then(self, rows, tmp_path):
         ledger = ev.Ledger(tmp_path / "l.db")

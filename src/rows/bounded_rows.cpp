@@ -220,7 +220,7 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
   auto ids = std::make_unique<PersonIds>(options.memory_bytes / 3, options.spill_folder);
   BatchWork work{map, lattice, source.columns().size(), {}, {}};
   const std::string class_column = options.class_column ? source.columns()[*options.class_column] : "";
-  const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
+  const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{6} << 20) / (8 * (d + work.raw_width)), 1, 8192);
   std::vector<double> features(d);
   const auto take = [&](const RawBatch& batch) -> Status {
     if (options.person) {
