@@ -382,14 +382,14 @@ Result<SpikedOptions> SpikedFlags::options() const {
 void GuessFlags::add_to(CLI::App& app) {
   app.add_option("--spectrum", spectrum,
                  "File with a public guess of the covariance's eigenvalues; default: eigenvalue i in proportion to 1/i")
-      ->group("Planner");
+      ->group("Forecast");
   app.add_option("--expected-rows", expected_rows, "A public guess of the number of rows, where it is private")
       ->check(from_one())
-      ->group("Planner");
+      ->group("Forecast");
   app.add_option("--signal-share", signal_share,
                  "Share of the rows that carry the top components; small when a few heavy rows make them")
       ->capture_default_str()
-      ->group("Planner");
+      ->group("Forecast");
 }
 
 void RunFlags::add_to(CLI::App& app) {

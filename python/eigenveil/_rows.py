@@ -103,6 +103,8 @@ def _array(X: Any, what: str) -> np.ndarray:
     array = np.asarray(_unmasked(X))
     if np.iscomplexobj(array):
         raise BadInput(f"{what} holds complex numbers. Complex data not supported: rows are made of real ones")
+    if array.dtype == object and array.ndim == 0:  # NumPy made one object of it
+        raise TypeError(f"{what} is a {type(X).__name__} and no rows: give an array, a table (pandas.DataFrame makes one of columns), or a path")
     if array.dtype == object or array.dtype.kind in "US":
         array = _numbers(array, what)
     if array.ndim != 2:

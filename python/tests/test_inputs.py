@@ -111,6 +111,9 @@ def test_what_cannot_be_taken_is_refused_in_words(rows, tmp_path):
     for ranges in ((1,), [(0, 1), (0, 1), (0, 1)], 3, {"a": 1}):
         with pytest.raises(ev.UsageError, match=r"`ranges` must be \(LO, HI\) for all columns, or \{COLUMN"):
             ev.PCA(1, ranges=ranges, **SEEDED).fit(rows)
+    for X in ({"a": [1.0, 2.0]}, (row for row in rows), None):
+        with pytest.raises(TypeError, match=f"X is a {type(X).__name__} and no rows: give an array, a table"):
+            pca.fit(X)
     ev.Ledger(tmp_path / "l.db").create("others", epsilon=1, delta=1e-6)
     with pytest.raises(ev.UsageError, match="Create it with: `Ledger.create`"):
         ev.PCA(1, ranges=(-4, 4), epsilon=1, delta=1e-6, ledger=tmp_path / "l.db", dataset="patients").fit(rows)

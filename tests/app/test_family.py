@@ -132,7 +132,7 @@ class Family(AppTest):
         self.assertEqual(released["planner"]["chosen"].split(",")[0], released["method"])
         self.assertGreater(len(released["planner"]["forecasts"]), 2)
         done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS)
-        self.assertIn("The planner chose", done.stdout)
+        self.assertIn("was chosen from public facts alone", done.stdout)
         self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS,
                          "--adjacency", "add-remove-one", expect=USAGE)
         self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *self.FORECAST, *BUDGET_FLAGS,
