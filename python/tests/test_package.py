@@ -132,8 +132,9 @@ class TestLedger:
             assert 0.9 < found["spent_epsilon"] <= 1
             assert ledger.verify() > 0 and [one["name"] for one in ledger.list()] == ["patients"]
 
-    def test_without_a_choice_the_programs_own_ledger_counts(self, rows, home):
-        ev.PCA(**PCA).fit(rows)
+    @pytest.mark.parametrize("choice", [{}, {"ledger": "standard"}, {"ledger": ev.Ledger}])
+    def test_without_a_choice_the_programs_own_ledger_counts(self, rows, home, choice):
+        ev.PCA(**PCA, **{name: value if isinstance(value, str) else value() for name, value in choice.items()}).fit(rows)
         assert [one["name"] for one in ev.Ledger().list()] == ["rows in memory (replace-one)"]
         assert str(home) in ev.Ledger().path
 
