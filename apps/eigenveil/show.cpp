@@ -47,10 +47,10 @@ void show_json(const Model& model, const OutputFlags& output) {
   say_json(object);
 }
 
-void show_choice(const json& planner) {
-  tell("The planner chose {} from public facts alone. Forecasts on a public model:\n",
-       planner["chosen"].get<std::string>());
-  for (const auto& one : planner["forecasts"]) {
+void show_choice(const json& choice) {
+  tell("{} was chosen from public facts alone. Forecasts on a public model:\n",
+       choice["chosen"].get<std::string>());
+  for (const auto& one : choice["forecasts"]) {
     if (one.contains("relative_error"))
       tell("  {:<40} relative error {:.3g}\n", one["method"].get<std::string>(), one["relative_error"].get<double>());
     else
@@ -167,7 +167,10 @@ void show_estimates(const json& found, std::string_view title) {
 void show_figures(const Model& model, const ModelKind& kind) {
   const json& manifest = model.manifest;
   const Matrix* values = model.array(std::string(kind.values));
-  if (values == nullptr && kind.estimates.empty()) return;
+  if (values == nullptr && kind.estimates.empty()) {
+    if (kind.heads) tell("  {}\n\n", kNoVerdict);
+    return;
+  }
   if (const auto found = manifest.find("verdicts"); found != manifest.end()) show_sentence(*found);
   if (values != nullptr && is_judged(model, kind))
     show_judged(model, kind);

@@ -47,6 +47,7 @@ struct Source {
   std::string path;
   std::unique_ptr<RowSource> rows;
   std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<std::string> files = {};  ///< that `rows` reads, for the ledger
 
   std::vector<std::string> columns() const { return rows ? rows->columns() : std::vector<std::string>(); }
   Rows take();
@@ -84,9 +85,6 @@ auto without_lock(const Call& call) {
 
 nb::object to_numpy(const Matrix& values, bool is_vector);
 Matrix to_matrix(const nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& values);
-
-/// Refuses a path where no ledger is: only `create` makes one, so that a mistyped name is no new one.
-void check_ledger(const std::string& path);
 
 void bind_sources(nb::module_& m);
 void bind_calls(nb::module_& m);

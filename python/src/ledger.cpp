@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-
 #include "core.hpp"
 
 namespace eigenveil::python {
 namespace {
 
 Ledger opened(const std::string& path) {
-  check_ledger(path);
-  return checked(without_lock([&] { return Ledger::open(path); }));
+  return checked(without_lock([&] { return Ledger::open_existing(path); }));
 }
 
 nb::dict to_dict(const DatasetStatus& status) {
@@ -70,12 +67,6 @@ nb::list schema_columns(const std::string& path) {
 }
 
 }  // namespace
-
-void check_ledger(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    raise(bad_input("there is no ledger at '" + path + "': give the right file, or create a data set in it first"));
-}
 
 void bind_ledger(nb::module_& m) {
   m.def("ledger_default_path", &Ledger::default_path);

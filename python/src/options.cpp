@@ -245,7 +245,6 @@ Spending spending_of(Given& given) {
     given.take("dataset", ledger.dataset);
     if (given.has("dataset") && ledger.dataset.empty())
       raise(usage_error("`dataset` is empty: say who pays, or leave it out altogether"));
-    if (!path.empty() && path != Ledger::default_path()) check_ledger(path);
   } else if (given.has("dataset")) {
     raise(usage_error("`dataset` names who pays, but there is no `ledger`"));
   }

@@ -282,25 +282,27 @@ Result<ChunkStore> BoundedRows::numbered_counts(const PersonIds& ids, const Pers
   people_ = people.rows_of.size();
   person_ = std::move(people.person);
   rows_of_ = std::move(people.rows_of);
-  std::vector<std::uint32_t> to_come, wanted;
-  if (rule.most_rows) to_come = wanted = rows_of_;
-  if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, rows_of_, wanted));
+  std::vector<std::uint32_t> to_come = rows_of_, wanted;
+  if (rule.share) {
+    auto shared = EIGENVEIL_TRY(rule.share(people.ids, rows_of_));
+    people_ = shared.people;
+    rows_of_ = std::move(shared.rows_of);
+    wanted = std::move(shared.kept);
+    if (rows_of_.size() != to_come.size() || wanted.size() != to_come.size())
+      return internal_error("the processes do not agree whose rows they hold");
+  }
   diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
   if (rule.most_rows) {
-    const auto most =
-        static_cast<std::uint32_t>(std::min<std::size_t>(*rule.most_rows, std::numeric_limits<std::int32_t>::max()));
+    const auto most = static_cast<std::uint32_t>(*rule.most_rows);
     for (std::uint32_t& m : rows_of_) m = std::min(m, most);
-    if (!rule.share) wanted = rows_of_;
   }
+  if (!rule.share) wanted = rows_of_;
   ChunkStore rows_with = ids.counts();
   for (const std::uint32_t p : person_) {
-    auto m = static_cast<std::int32_t>(rows_of_[p]);
-    if (rule.most_rows) {
-      const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
-      --to_come[p];
-      if (kept) --wanted[p];
-      if (!kept) m = 0;
-    }
+    const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
+    --to_come[p];
+    if (kept) --wanted[p];
+    const auto m = static_cast<std::int32_t>(kept ? rows_of_[p] : 0);
     EIGENVEIL_TRY(rows_with.append(&m, 1));
   }
   return rows_with;
