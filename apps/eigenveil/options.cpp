@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include <charconv>
 
 #ifdef EIGENVEIL_ENGINES
@@ -328,13 +326,6 @@ Result<PrivacyOptions> PrivacyFlags::options(std::optional<std::size_t> expected
   options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
   options.auto_delta = delta == "auto" && !guessed;
   options.use_ledger = !no_ledger;
-  // A name that was mistyped would be a ledger without limits.
-  std::error_code ignored;
-  if (!ledger.empty() && !std::filesystem::exists(ledger, ignored))
-    return bad_input(fmt::format(
-        "there is no ledger at '{}'. Give the right file with --ledger, or make one with: eigenveil ledger create NAME "
-        "--epsilon E --delta D --ledger {}",
-        ledger, ledger));
   options.ledger = ledger;
   options.dataset = dataset;
   return options;
@@ -391,14 +382,14 @@ Result<SpikedOptions> SpikedFlags::options() const {
 void GuessFlags::add_to(CLI::App& app) {
   app.add_option("--spectrum", spectrum,
                  "File with a public guess of the covariance's eigenvalues; default: eigenvalue i in proportion to 1/i")
-      ->group("Planner");
+      ->group("Forecast");
   app.add_option("--expected-rows", expected_rows, "A public guess of the number of rows, where it is private")
       ->check(from_one())
-      ->group("Planner");
+      ->group("Forecast");
   app.add_option("--signal-share", signal_share,
                  "Share of the rows that carry the top components; small when a few heavy rows make them")
       ->capture_default_str()
-      ->group("Planner");
+      ->group("Forecast");
 }
 
 void RunFlags::add_to(CLI::App& app) {

@@ -3,10 +3,11 @@
 
 #include <cblas.h>
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <random>
+
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 namespace {
@@ -42,7 +43,7 @@ Matrix left_by(const Vector& weights, const Matrix& t) {
   const auto m = static_cast<double>(t.rows());
   Matrix all = t.transpose() * t / m;
   all.diagonal().array() += 1e-9 * all.trace() / static_cast<double>(t.cols()) + 1e-300;
-  return all.ldlt().solve(t.transpose() * weights.asDiagonal() * t / m);
+  return Ldlt(all).solve(Matrix(t.transpose() * weights.asDiagonal() * t / m));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -12,6 +11,7 @@
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/data/npy_file.hpp"
 #include "eigenveil/data/npz.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "eigenveil/privacy/secure_random.hpp"
 
 namespace eigenveil {
@@ -32,7 +32,7 @@ void fill_normal(SecureRandom& random, double* out, std::size_t count) {
 Matrix random_orthonormal(SecureRandom& random, Eigen::Index rows, Eigen::Index k) {
   Matrix normal(rows, k);
   fill_normal(random, normal.data(), normal.size());
-  return Eigen::HouseholderQR<Matrix>(normal).householderQ() * Matrix::Identity(rows, k);
+  return orthonormal(normal);
 }
 
 // covariance = U diag(lambda) U^T + sigma2 I

@@ -2,12 +2,13 @@
 // Estimators that are run again on the released model.
 #include "eigenveil/verdict/simulated.hpp"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "eigenveil/base/parallel.hpp"
+#include "eigenveil/linalg/decompositions.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "simulation.hpp"
 
 namespace eigenveil {
@@ -34,11 +35,10 @@ class Runs {
   explicit Runs(const Rerun& rerun) : rerun_(rerun), K_(rerun.released.values.size()) {
     // Whitened directions that are orthonormal: the first as it was released, the others as near as they may be.
     const Matrix W = whiten(rerun.released.directions);
-    whitened_ = Eigen::HouseholderQR<Matrix>(W).householderQ() * Matrix::Identity(W.rows(), K_);
+    whitened_ = orthonormal(W);
     for (Index i = 0; i < K_; ++i)
       if (whitened_.col(i).dot(W.col(i)) < 0) whitened_.col(i) *= -1;
-    truth_ =
-        rerun.root.size() == 0 ? whitened_ : Matrix(Eigen::ColPivHouseholderQR<Matrix>(rerun.root).solve(whitened_));
+    truth_ = rerun.root.size() == 0 ? whitened_ : least_squares(rerun.root, whitened_);
   }
 
   Matrix whiten(const Matrix& directions) const {

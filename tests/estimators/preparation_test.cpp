@@ -6,6 +6,7 @@
 #include "eigenveil/estimators/pca/gram.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
 #include "eigenveil/linalg/eigen.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "tests/support/fit.hpp"
 
 namespace eigenveil {
@@ -34,7 +35,7 @@ struct Drawn {
 };
 
 Drawn draw(const Cell& cell, std::mt19937_64& random) {
-  const Matrix turn = Eigen::HouseholderQR<Matrix>(normal_matrix(random, cell.d, cell.d)).householderQ();
+  const Matrix turn = orthonormal(normal_matrix(random, cell.d, cell.d));
   RowMajorMatrix rows = normal_matrix(random, cell.n, cell.d);
   rows.leftCols(3) *= std::sqrt(5.0);
   Drawn drawn{rows * turn.transpose(), turn.leftCols(3), Vector(cell.d)};

@@ -5,6 +5,7 @@
 #include <lapacke.h>
 
 #include "eigenveil/linalg/fantope.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "tests/support/fit.hpp"
 
 namespace eigenveil {
@@ -18,7 +19,7 @@ struct Pair {
 // A symmetric and indefinite, B positive definite with condition number about `condition`.
 Pair random_pair(std::mt19937_64& random, Eigen::Index d, double condition) {
   const Matrix S = test::normal_matrix(random, d, d);
-  const Matrix Q = Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, d)).householderQ();
+  const Matrix Q = orthonormal(test::normal_matrix(random, d, d));
   const Vector scales = Vector::LinSpaced(d, 1.0 / condition, 1.0);
   return {(S + S.transpose()) / std::sqrt(static_cast<double>(8 * d)), Q * scales.asDiagonal() * Q.transpose()};
 }

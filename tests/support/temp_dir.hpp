@@ -52,19 +52,9 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + path);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
+std::string read_file(const std::string& path);
 
 /// Public data sets that a checkout may lie beside; empty if they are not there.
-inline std::string shared_data(const std::string& name) {
-  const char* given = ::getenv("EIGENVEIL_DATA");
-  const std::filesystem::path root =
-      given != nullptr ? std::filesystem::path(given) : std::filesystem::path(EIGENVEIL_SOURCE_DIR) / "../shared/data";
-  const std::filesystem::path path = root / name;
-  return std::filesystem::exists(path) ? path.string() : std::string();
-}
+std::string shared_data(const std::string& name);
 
 }  // namespace eigenveil::test

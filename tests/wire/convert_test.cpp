@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include <Eigen/QR>
 #include <bit>
 #include <limits>
 #include <set>
 
+#include "eigenveil/linalg/subspace.hpp"
 #include "tests/wire/examples.hpp"
 
 namespace eigenveil {
@@ -39,7 +39,7 @@ Matrix orthonormal(int rows, int columns) {
   Matrix X(rows, columns);
   for (double& x : X.reshaped()) x = *rc::gen::inRange(-1000, 1001) + 0.1;
   for (int i = 0; i < columns; ++i) X(i, i) += 5000;  // full rank
-  return Matrix(X.householderQr().householderQ() * Matrix::Identity(rows, columns));
+  return eigenveil::orthonormal(X);
 }
 
 Directions any_directions() {

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <cmath>
 
 #include "eigenveil/estimators/clip/training.hpp"
+#include "eigenveil/linalg/decompositions.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 #include "prompt.hpp"
@@ -109,11 +109,11 @@ Result<Moments> ask_classes(Oracle& oracle, double rows, const Matrix& captions,
 Result<LinearHeads> whitened_heads(const Moments& moments, std::size_t r, double floor) {
   const auto X = EIGENVEIL_TRY(whitener(moments.xx, moments.noise_xx, floor));
   const auto Y = EIGENVEIL_TRY(whitener(moments.yy, moments.noise_yy, floor));
-  const Eigen::BDCSVD<Matrix> svd(X.transpose() * moments.xy * Y, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Svd svd = thin_svd_large(X.transpose() * moments.xy * Y);
   const Eigen::Index rank = r;
-  const Vector weight = svd.singularValues().head(rank).array().sqrt();
-  return LinearHeads{weight.asDiagonal() * svd.matrixU().leftCols(rank).transpose() * X.transpose(),
-                     weight.asDiagonal() * svd.matrixV().leftCols(rank).transpose() * Y.transpose()};
+  const Vector weight = svd.values.head(rank).array().sqrt();
+  return LinearHeads{weight.asDiagonal() * svd.U.leftCols(rank).transpose() * X.transpose(),
+                     weight.asDiagonal() * svd.V.leftCols(rank).transpose() * Y.transpose()};
 }
 
 Result<ClipResult> fit_linear(Oracle& oracle, const Preparation& prepared, const ClipOptions& options) {

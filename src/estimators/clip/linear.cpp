@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <cmath>
 
 #include "eigenveil/estimators/clip/clip.hpp"
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 
@@ -12,11 +12,11 @@ Result<LinearHeads> solve_linear(const Matrix& S, std::size_t r, double alpha) {
   const Eigen::Index rank = r;
   if (rank < 1 || rank > std::min(S.rows(), S.cols()))
     return usage_error(fmt::format("`dim` must be from 1 to {} here, but is {}", std::min(S.rows(), S.cols()), r));
-  const Eigen::BDCSVD<Matrix> svd(S, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const Svd svd = thin_svd_large(S);
   // (1 + lambda / alpha)^(1/2) / sqrt(2)
-  const Vector stretch = ((1 + svd.singularValues().head(rank).array() / alpha) / 2).sqrt();
-  return LinearHeads{stretch.asDiagonal() * svd.matrixU().leftCols(rank).transpose(),
-                     stretch.asDiagonal() * svd.matrixV().leftCols(rank).transpose()};
+  const Vector stretch = ((1 + svd.values.head(rank).array() / alpha) / 2).sqrt();
+  return LinearHeads{stretch.asDiagonal() * svd.U.leftCols(rank).transpose(),
+                     stretch.asDiagonal() * svd.V.leftCols(rank).transpose()};
 }
 
 LinearHeads linear_gradient(const LinearHeads& G, const Matrix& S, double alpha) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prompt.hpp"
 
-#include <Eigen/QR>
-#include <Eigen/SVD>
 #include <cmath>
+
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 
@@ -11,16 +11,15 @@ Result<TextSide> simplex_of(const Matrix& captions, std::size_t r) {
   const Eigen::Index rank = r;
   TextSide side;
   side.mean = captions.colwise().mean();
-  const Eigen::JacobiSVD<Matrix> svd(captions.rowwise() - side.mean.transpose(),
-                                     Eigen::ComputeThinU | Eigen::ComputeThinV);
-  if (rank > svd.singularValues().size() || !(svd.singularValues()[rank - 1] > 1e-6 * svd.singularValues()[0]))
+  const Svd svd = thin_svd(captions.rowwise() - side.mean.transpose());
+  if (rank > svd.values.size() || !(svd.values[rank - 1] > 1e-6 * svd.values[0]))
     return bad_input("the captions of the classes do not differ enough: two of them say the same");
-  side.weights = svd.singularValues().head(rank).cwiseInverse().asDiagonal() * svd.matrixV().leftCols(rank).transpose();
+  side.weights = svd.values.head(rank).cwiseInverse().asDiagonal() * svd.V.leftCols(rank).transpose();
 
   // Corners of unit length; the scores that they can give, up to a constant
-  const Matrix corners = svd.matrixU().leftCols(rank).rowwise().normalized();
+  const Matrix corners = svd.U.leftCols(rank).rowwise().normalized();
   const Matrix centred = corners.rowwise() - corners.colwise().mean();
-  side.solve = centred.completeOrthogonalDecomposition().pseudoInverse();
+  side.solve = pseudo_inverse(centred);
   side.allowed = centred * side.solve;
   return side;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/estimators/gep/flow.hpp"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 namespace {
@@ -24,17 +24,17 @@ Matrix symmetric(const Matrix& S) { return (S + S.transpose()) / 2; }
 
 // W with W^T b W = I, eigenvalues of b no smaller than `least`
 Matrix whitener(const Matrix& b, double least) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(symmetric(b));
-  const double floor = std::max({least, 1e-9 * eigen.eigenvalues().cwiseAbs().maxCoeff(), 1e-300});
-  return eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(floor).cwiseSqrt().cwiseInverse().asDiagonal();
+  const SymmetricEigen eigen = symmetric_eigen(symmetric(b));
+  const double floor = std::max({least, 1e-9 * eigen.values.cwiseAbs().maxCoeff(), 1e-300});
+  return eigen.vectors * eigen.values.cwiseMax(floor).cwiseSqrt().cwiseInverse().asDiagonal();
 }
 
 // C^T (V^T B V) C = I, C^T (V^T A V) C = diag(rho)
 void solve_small(Block& block, double least_b) {
   const Matrix W = whitener(block.V.transpose() * block.BV, least_b);
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(W.transpose() * symmetric(block.V.transpose() * block.AV) * W);
-  const Matrix C = W * eigen.eigenvectors().rowwise().reverse();
-  block.rho = eigen.eigenvalues().reverse();
+  const SymmetricEigen eigen = symmetric_eigen(W.transpose() * symmetric(block.V.transpose() * block.AV) * W);
+  const Matrix C = W * eigen.vectors.rowwise().reverse();
+  block.rho = eigen.values.reverse();
   block.V *= C;
   block.AV *= C;
   block.BV *= C;
@@ -49,10 +49,10 @@ void solve_small_views(Block& block, Eigen::Index dx, double least_b) {
   const Matrix Wy = whitener(y(block.V).transpose() * y(block.BV), least_b);
   // V_x^T S_xy V_y: the products of both views give it, each with its own noise; their mean has less
   const Matrix cross = (x(block.V).transpose() * x(block.AV) + (y(block.V).transpose() * y(block.AV)).transpose()) / 2;
-  const Eigen::JacobiSVD<Matrix> svd(Wx.transpose() * cross * Wy, Eigen::ComputeFullU | Eigen::ComputeFullV);
-  const Matrix Cx = Wx * svd.matrixU() / std::sqrt(2.0);
-  const Matrix Cy = Wy * svd.matrixV() / std::sqrt(2.0);
-  block.rho = svd.singularValues();
+  const Svd svd = full_svd(Wx.transpose() * cross * Wy);
+  const Matrix Cx = Wx * svd.U / std::sqrt(2.0);
+  const Matrix Cy = Wy * svd.V / std::sqrt(2.0);
+  block.rho = svd.values;
   for (Matrix* M : {&block.V, &block.BV}) {
     x(*M) *= Cx;
     y(*M) *= Cy;
@@ -114,8 +114,8 @@ class Average {
     Matrix aligned = block.V;
     Vector rho = block.rho;
     if (count_ > 0) {
-      const Eigen::JacobiSVD<Matrix> svd(block.V.transpose() * sum_, Eigen::ComputeFullU | Eigen::ComputeFullV);
-      aligned = block.V * (svd.matrixU() * svd.matrixV().transpose());
+      const Svd svd = full_svd(block.V.transpose() * sum_);
+      aligned = block.V * (svd.U * svd.V.transpose());
     }
     sum_ = count_ == 0 ? aligned : Matrix(sum_ + aligned);
     rho_ = count_ == 0 ? rho : Vector(rho_ + rho);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "filtered_run.hpp"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/linalg/decompositions.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "sampled_moments.hpp"
 
 namespace eigenveil {
@@ -44,7 +45,7 @@ class FewRows {
     const Index K = whole.l.size(), w = std::min(block_.cols(), A.cols());
     Matrix beside = A;
     beside.topRows(K).setZero();
-    const Matrix S = Eigen::HouseholderQR<Matrix>(beside).matrixQR().topRows(w).triangularView<Eigen::Upper>();
+    const Matrix S = upper_factor(beside, w);
     const Vector kept = weights(whole);
     const Matrix t = kept.asDiagonal() * (top_ * whole.l.cwiseSqrt().asDiagonal() * A.topRows(K) +
                                           std::sqrt(whole.b) * block_.leftCols(w) * S);
@@ -56,7 +57,7 @@ class FewRows {
     const Vector v = found.unaryExpr([&](double x) { return x <= theta ? 1.0 : run_.drop ? 0.0 : theta / x; });
     Matrix all = t.transpose() * t;
     all.diagonal().array() += 1e-9 * all.trace() / static_cast<double>(t.cols()) + 1e-300;
-    return all.ldlt().solve(t.transpose() * v.asDiagonal() * t);
+    return Ldlt(all).solve(Matrix(t.transpose() * v.asDiagonal() * t));
   }
 
  private:

@@ -4,7 +4,7 @@
 #include <cblas.h>
 #include <lapacke.h>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <boost/random/normal_distribution.hpp>
 #include <cmath>
@@ -12,6 +12,8 @@
 #include <mutex>
 #include <numeric>
 #include <tuple>
+
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 namespace {
@@ -104,7 +106,7 @@ double by_riccati(const Vector& values, const Vector& e, const Vector& copy, Ind
     if (change > 1e-12 * Q.norm()) continue;
     // These are the top r if the smallest eigenvalue they have lies above all others.
     const Matrix block = Matrix(values.head(r).asDiagonal()) + inner;
-    const double least = Eigen::EigenSolver<Matrix>(block, false).eigenvalues().real().minCoeff();
+    const double least = smallest_real_eigenvalue(block);
     const double most = values[r] + W.squaredNorm() + Q.norm() * (A.norm() * W.norm() + a.norm() * w.norm());
     if (least <= most) break;
     // sin^2 = tan^2 / (1 + tan^2): ||P - P'||^2 = 2 tr(Q^T Q (I + Q^T Q)^-1)

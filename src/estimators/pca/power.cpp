@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "eigenveil/linalg/decompositions.hpp"
 #include "eigenveil/linalg/eigen.hpp"
 #include "eigenveil/linalg/subspace.hpp"
 #include "filtered_run.hpp"
@@ -118,8 +118,8 @@ Matrix next(const Matrix& product, std::size_t round, const PcaOptions& options,
 
 // The singular values of the last G Q are its eigenvalue estimates, and order the columns of Q.
 Found found_in(const Matrix& Q, const Matrix& product) {
-  const Eigen::JacobiSVD<Matrix> svd(Q.transpose() * product, Eigen::ComputeThinU | Eigen::ComputeThinV);
-  return {svd.singularValues(), Q * svd.matrixU()};
+  const Svd svd = thin_svd(Q.transpose() * product);
+  return {svd.values, Q * svd.U};
 }
 
 /// What the iteration met, to run it again on the model that it released:

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "eigenveil/base/types.hpp"
+#include "eigenveil/linalg/decompositions.hpp"
 #include "eigenveil/linalg/subspace.hpp"
 
 namespace eigenveil {
@@ -57,7 +56,7 @@ class RememberedProducts {
     S = (S + S.transpose()).eval() / 2;
     const bool first = A_.cols() == 0;
     const bool blind = first && !known_level_;
-    const double least = blind ? S.diagonal().mean() : Eigen::SelfAdjointEigenSolver<Matrix>(S).eigenvalues()[0];
+    const double least = blind ? S.diagonal().mean() : symmetric_eigen(S).values[0];
     if (blind) level_ = least;
     smallest_ = first ? least : std::min(smallest_, least);
     // A shift makes the eigenvalues below the wanted ones small: .9 leaves room for the noise of the smallest.
@@ -103,9 +102,9 @@ class RememberedProducts {
 
   // The first left singular vectors of B, and its largest singular value, from B^T B
   static Matrix left_vectors(const Matrix& B, Eigen::Index width, double& top) {
-    const Eigen::SelfAdjointEigenSolver<Matrix> right(B.transpose() * B);
-    top = std::sqrt(std::max(right.eigenvalues()[B.cols() - 1], 0.0));
-    return orthonormal(B * right.eigenvectors().rightCols(width).rowwise().reverse());
+    const SymmetricEigen right = symmetric_eigen(B.transpose() * B);
+    top = std::sqrt(std::max(right.values[B.cols() - 1], 0.0));
+    return orthonormal(B * right.vectors.rightCols(width).rowwise().reverse());
   }
 
   // G - s I is estimated by Z H A^T, Z = Y - s A, H = (A^T A + diag(sigma^2) / tau^2)^-1: the ridge regression for
@@ -114,17 +113,17 @@ class RememberedProducts {
     // Rounds filter rows differently, so their products do not agree exactly even without noise.
     const double least = 1e-4 * gram_.diagonal().maxCoeff();
     const Vector ridge = (D_ / std::max(tau2, 1e-300)).array().max(least).min(1e12 * gram_.diagonal().maxCoeff());
-    const Eigen::LDLT<Matrix> H(gram_ + Matrix(ridge.asDiagonal()));
+    const Ldlt H(gram_ + Matrix(ridge.asDiagonal()));
     const auto times = [&](const Matrix& V) -> Matrix {
-      const Matrix x = H.solve(A_.transpose() * V);
+      const Matrix x = H.solve(Matrix(A_.transpose() * V));
       return Y_ * x - shift * (A_ * x);
     };
     Matrix V = begin;
     for (int pass = 0; pass < 3; ++pass) V = orthonormal(times(V));
     const Matrix small = V.transpose() * times(V);
-    const Eigen::SelfAdjointEigenSolver<Matrix> pairs((small + small.transpose()) / 2);
-    U_ = V * pairs.eigenvectors().rowwise().reverse();
-    values_ = pairs.eigenvalues().reverse().array() + shift;
+    const SymmetricEigen pairs = symmetric_eigen((small + small.transpose()) / 2);
+    U_ = V * pairs.vectors.rowwise().reverse();
+    values_ = pairs.values.reverse().array() + shift;
     whiten();
   }
 

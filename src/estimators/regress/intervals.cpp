@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/linalg/decompositions.hpp"
 #include "statistics.hpp"
 
 namespace eigenveil::noisy_gram {
@@ -19,12 +17,12 @@ struct Point {
   Vector g;
   double Q;
   Vector v;  // Omega^-1 u
-  Eigen::LDLT<Matrix> omega;
+  Ldlt omega;
 };
 
 Point point_at(const Equations& equations, Vector g) {
   const Vector u = equations.at(g);
-  Eigen::LDLT<Matrix> omega(equations.noise(g) + equations.sampling(g));
+  Ldlt omega(equations.noise(g) + equations.sampling(g));
   Vector v = omega.solve(u);
   const double Q = u.dot(v);
   return {std::move(g), Q, std::move(v), std::move(omega)};
@@ -49,9 +47,9 @@ double minimum(const Equations& equations, Vector g, const Matrix& N) {
   Point now = point_at(equations, std::move(g));
   const auto Mr = equations.moments().M.topRows(equations.size());
   for (int round = 0; round < kRounds && N.cols() > 0; ++round) {
-    Matrix H = Mr.transpose() * now.omega.solve(Mr);
+    Matrix H = Mr.transpose() * now.omega.solve(Matrix(Mr));
     if (round > 0) H -= equations.curvature(now.v);
-    const Vector step = -N * (N.transpose() * H * N).partialPivLu().solve(N.transpose() * (H * now.g));
+    const Vector step = -N * Lu(N.transpose() * H * N).solve(Vector(N.transpose() * (H * now.g)));
     const double before = now.Q;
     for (const double length : {1.0, 0.3, 0.1, 0.02}) {
       Point next = point_at(equations, now.g + length * step);
@@ -132,15 +130,15 @@ class Profiled {
 }  // namespace
 
 Equations::Equations(const NoisyMoments& moments) : moments_(moments), p_(moments.M.rows() - 1) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> whole(moments.M);
-  P_ = whole.eigenvectors() * whole.eigenvalues().cwiseMax(0.0).asDiagonal() * whole.eigenvectors().transpose();
+  const SymmetricEigen whole = symmetric_eigen(moments.M);
+  P_ = whole.vectors * whole.values.cwiseMax(0.0).asDiagonal() * whole.vectors.transpose();
   const Matrix R = moments.M.topLeftCorner(p_, p_);
   // M_rr may be indefinite: no Cholesky.
-  const Eigen::PartialPivLU<Matrix> lu(R);
+  const Lu lu(R);
   inverse_ = lu.inverse();
   solution_.resize(p_ + 1);
-  solution_ << -lu.solve(moments.M.topRightCorner(p_, 1)), 1;
-  least_ = Eigen::SelfAdjointEigenSolver<Matrix>(R, Eigen::EigenvaluesOnly).eigenvalues()[0];
+  solution_ << -lu.solve(Matrix(moments.M.topRightCorner(p_, 1))), 1;
+  least_ = symmetric_eigenvalues(R)[0];
 }
 
 double Equations::noise_edge() const { return 2 * moments_.deviation * std::sqrt(static_cast<double>(p_)); }
@@ -173,13 +171,13 @@ Matrix Equations::curvature(const Vector& v) const {
 double at_infinity(const Equations& equations) {
   const Eigen::Index p = equations.size();
   // The eigenvector nearest to being in the kernel, and every column alone.
-  const Eigen::SelfAdjointEigenSolver<Matrix> R(equations.moments().M.topLeftCorner(p, p));
+  const SymmetricEigen R = symmetric_eigen(equations.moments().M.topLeftCorner(p, p));
   Eigen::Index nearest = 0;
-  R.eigenvalues().cwiseAbs().minCoeff(&nearest);
+  R.values.cwiseAbs().minCoeff(&nearest);
   Eigen::Index pivot = 0;
-  R.eigenvectors().col(nearest).cwiseAbs().maxCoeff(&pivot);
+  R.vectors.col(nearest).cwiseAbs().maxCoeff(&pivot);
   Vector g = Vector::Zero(p + 1);
-  g.head(p) = R.eigenvectors().col(nearest) / -R.eigenvectors()(pivot, nearest);
+  g.head(p) = R.vectors.col(nearest) / -R.vectors(pivot, nearest);
   double least = minimum(equations, g, free_directions(Vector::Unit(p, pivot), pivot));
   for (Eigen::Index j = 0; j < p && p <= kMostProfiled && least > kChi95; ++j)
     least = std::min(least, minimum(equations, -Vector::Unit(p + 1, j), free_directions(Vector::Unit(p, j), j)));

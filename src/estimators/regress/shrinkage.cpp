@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 
+#include "eigenveil/linalg/decompositions.hpp"
 #include "statistics.hpp"
 
 namespace eigenveil::noisy_gram {
@@ -64,14 +62,13 @@ Denoised denoised(const NoisyMoments& moments) {
   Denoised out;
   out.m2 = m.squaredNorm();
   out.v = s2 * squared(1 + out.m2 / static_cast<double>(d));
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(S);
-  const Spectrum spectrum = denoised_spectrum(eigen.eigenvalues(), out.v);
+  const SymmetricEigen eigen = symmetric_eigen(S);
+  const Spectrum spectrum = denoised_spectrum(eigen.values, out.v);
   out.kept = spectrum.kept;
   Vector e(p);
   e << 1, m;
   out.G = g11 * e * e.transpose();
-  out.G.bottomRightCorner(d, d) +=
-      eigen.eigenvectors() * spectrum.values.asDiagonal() * eigen.eigenvectors().transpose();
+  out.G.bottomRightCorner(d, d) += eigen.vectors * spectrum.values.asDiagonal() * eigen.vectors.transpose();
   out.GG = out.G.rightCols(d) * out.G.bottomRows(d);
   out.variation = std::max(M(p, p) - squared(M(0, p)) / g11 + s2 / g11, std::sqrt(2 * s2));
   out.mean2 = std::max(squared(M(0, p)) - 2 * s2, 0.0) / squared(g11);
@@ -96,11 +93,11 @@ Weighed posterior(const NoisyMoments& moments, const Denoised& from, double t, d
   Sig(0, 0) += s2 * tau2 * static_cast<double>(p - 1);
   Sig.diagonal().tail(p - 1).array() += s2 * pa + from.kept * from.v * tau2;
   Sig.diagonal().array() += s2;
-  const Eigen::LDLT<Matrix> ldlt(Sig);
+  const Ldlt ldlt(Sig);
   const Vector z = ldlt.solve(b);
   Vector theta = tau2 * (from.G * z);
   theta[0] *= tau2 > 0 ? pa / tau2 : 0;
-  const double log_det = ldlt.vectorD().array().abs().log().sum();
+  const double log_det = ldlt.diagonal().array().abs().log().sum();
   return {std::log(t) - (log_det + b.dot(z)) / 2, std::move(theta)};
 }
 
@@ -143,13 +140,12 @@ Vector shrunk(const NoisyMoments& given) {
 
 Vector ridged(const NoisyMoments& moments, double ridge) {
   const Eigen::Index p = moments.M.rows() - 1;
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(moments.M);
-  const Matrix P =
-      eigen.eigenvectors() * eigen.eigenvalues().cwiseMax(0.0).asDiagonal() * eigen.eigenvectors().transpose();
+  const SymmetricEigen eigen = symmetric_eigen(moments.M);
+  const Matrix P = eigen.vectors * eigen.values.cwiseMax(0.0).asDiagonal() * eigen.vectors.transpose();
   Matrix R = P.topLeftCorner(p, p);
   R.diagonal().tail(moments.constant > 0 ? p - 1 : p).array() += moments.rows * ridge;
   // P_rr may be singular: the shortest solution.
-  return R.completeOrthogonalDecomposition().solve(P.topRightCorner(p, 1));
+  return shortest_least_squares(R, P.topRightCorner(p, 1));
 }
 
 }  // namespace eigenveil::noisy_gram

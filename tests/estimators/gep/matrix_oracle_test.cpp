@@ -6,6 +6,7 @@
 
 #include "eigenveil/estimators/gep/matrices.hpp"
 #include "eigenveil/linalg/generalized.hpp"
+#include "eigenveil/linalg/subspace.hpp"
 #include "tests/support/views.hpp"
 
 namespace eigenveil {
@@ -50,8 +51,7 @@ TEST(MatrixOracle, AnswersAreExactUpToTheirNoise) {
       oracle_of({A, B, 0.01, 0.02}, plan_of(test::kLittleNoiseOfModels, {"matrix a", "matrix b", "product a"}));
   EXPECT_LT((oracle->ask("matrix a", Gram{})->value() - A).cwiseAbs().maxCoeff(), 1e-10);
   EXPECT_LT((oracle->ask("matrix b", Gram{})->value() - B).cwiseAbs().maxCoeff(), 1e-10);
-  const Matrix V =
-      Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, 6, 2)).householderQ() * Matrix::Identity(6, 2);
+  const Matrix V = orthonormal(test::normal_matrix(random, 6, 2));
   EXPECT_LT((oracle->ask("product a", applied(V))->value() - A * V).cwiseAbs().maxCoeff(), 1e-4);
   EXPECT_TRUE(oracle->complete());
   EXPECT_FALSE(oracle->ask("matrix a", Gram{}).ok()) << "the plan is over";
@@ -66,8 +66,7 @@ TEST(MatrixOracle, NeighboursStayWithinTheSensitivity) {
     const Matrix A = symmetric(random, d);
     Matrix D = symmetric(random, d);
     D *= s / D.norm() * (1 - 1e-12);
-    const Matrix V =
-        Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, 1)).householderQ() * Matrix::Identity(d, 1);
+    const Matrix V = orthonormal(test::normal_matrix(random, d, 1));
     const double mu = 0.5;
     const PrivacyPlan plan = plan_of(test::kLittleNoiseOfModels, {"matrix a", "product a"});
     auto one = oracle_of({A, A, s, s}, plan);

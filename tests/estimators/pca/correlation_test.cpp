@@ -3,9 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
-
 #include "eigenveil/estimators/covariance/covariance.hpp"
+#include "eigenveil/linalg/decompositions.hpp"
 #include "tests/support/fit.hpp"
 
 namespace eigenveil {
@@ -43,8 +42,8 @@ TEST(CorrelationPca, WithoutNoiseAgreesWithADirectSolve) {
   const auto fit = fit_gram(oracle, options);
   ASSERT_TRUE(fit.ok());
   const Matrix C = correlation(rows);
-  const Eigen::SelfAdjointEigenSolver<Matrix> dense(C);
-  EXPECT_LT((fit->eigenvalues - dense.eigenvalues().tail(3).reverse()).cwiseAbs().maxCoeff(), 1e-4);
+  const SymmetricEigen dense = symmetric_eigen(C);
+  EXPECT_LT((fit->eigenvalues - dense.values.tail(3).reverse()).cwiseAbs().maxCoeff(), 1e-4);
   EXPECT_LT((C * fit->components - fit->components * fit->eigenvalues.asDiagonal()).norm(), 1e-3);
   EXPECT_TRUE(fit->left_out.empty());
   const Matrix centred = rows.rowwise() - rows.colwise().mean();
@@ -121,18 +120,18 @@ Tally tally(Eigen::Index shared, double part, double sigma, int sets) {
   Matrix P = Matrix::Identity(d, d);
   P.topLeftCorner(shared, shared).array() += part;
   P.diagonal().setOnes();
-  const Eigen::SelfAdjointEigenSolver<Matrix> truth(P);
+  const SymmetricEigen truth = symmetric_eigen(P);
   for (int i = 0; i < sets; ++i) {
     std::mt19937_64 random(static_cast<std::uint64_t>(100 + i));
     const auto released = correlation_of(noisy(random, uneven_rows(random, 2000, d, shared, part), sigma));
-    const Eigen::SelfAdjointEigenSolver<Matrix> seen(released.correlation);
+    const SymmetricEigen seen = symmetric_eigen(released.correlation);
     const auto verdict = *judge_of(released, 3)();
-    const double cos2 = std::pow(seen.eigenvectors().col(d - 1).dot(truth.eigenvectors().col(d - 1)), 2);
+    const double cos2 = std::pow(seen.vectors.col(d - 1).dot(truth.vectors.col(d - 1)), 2);
     const bool holds = verdict.judged[0].standing == Standing::kHolds;
     found.holds += holds ? 1 : 0;
     found.wrong += holds && cos2 < 0.8 ? 1 : 0;
     found.noise += verdict.judged[0].standing == Standing::kNoise ? 1 : 0;
-    const double value = truth.eigenvalues()[d - 1];
+    const double value = truth.values[d - 1];
     found.covered += verdict.low[0] <= value && value <= verdict.high[0] ? 1 : 0;
   }
   return found;

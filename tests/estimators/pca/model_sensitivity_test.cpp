@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstdlib>
+
+#include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
 namespace {
@@ -23,8 +24,8 @@ RowMajorMatrix rows_of(const SpikedModel& model, std::mt19937_64& random) {
 }
 
 Matrix projector(const Matrix& G, Index r) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> solver(G);
-  return solver.eigenvectors().rightCols(r) * solver.eigenvectors().rightCols(r).transpose();
+  const SymmetricEigen solver = symmetric_eigen(G);
+  return solver.vectors.rightCols(r) * solver.vectors.rightCols(r).transpose();
 }
 
 // The farthest neighbour by a dense solve for every row.
