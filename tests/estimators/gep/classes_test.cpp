@@ -158,8 +158,7 @@ TEST(Classes, AClassWithoutRowsTakesNoPart) {
   EXPECT_EQ(told->warnings.back().rfind("Class '4'", 0), 0U) << told->warnings.back();
 }
 
-// At a small budget: without what noise hides of the spread within classes, and by as much upwards as downwards, 33 or
-// fewer of these bands held.
+// Of bands that reach as far upwards as downwards 42 of these 50 hold.
 TEST(Classes, BandsOfSeparationsHoldTheTruthAtASmallBudget) {
   constexpr Eigen::Index n = 1600, d = 14;
   ClassOptions options{GepOptions{.components = 1, .preparation = {}}, ClassProblem::kFisher, 4, {}, {}, {}, {}, false};
