@@ -77,17 +77,6 @@ Status bound_rows(Oracle& oracle, const char* label, const PreparationOptions& o
   return shorten_to(oracle, known.found->length);
 }
 
-// The longer the tail, the more of it is noise that all rows pay for. `share_above` takes a bound that is not much
-// longer than typical rows; noise loses (R / typical)^4 times as much, and so much more may be shortened. Known are the
-// length `far` that a share a of the rows exceeds and a typical one, exceeded by b; between them R(a') = typical (b /
-// a')^c. Then
-//   a' = a (R(a') / typical)^4,   a'^(1 + 4 c) = a b^(4 c)
-double bound_for_tail(double a, double far, double b, double typical) {
-  if (!(a < b && far > typical)) return typical;
-  const double c = std::log(far / typical) / std::log(b / a);
-  return typical * std::pow(b / std::pow(a * std::pow(b, 4 * c), 1 / (1 + 4 * c)), c);
-}
-
 struct NoisyMean {
   Vector mean;
   double deviation;
@@ -187,6 +176,14 @@ double share_above(BoundBy by, std::size_t directions, std::size_t columns, doub
     }
   }
   return std::min(kMost, 500 * lost / kept);
+}
+
+// R(a') = typical (b / a')^c, c = log(far / typical) / log(b / a), and a' = a (R(a') / typical)^4:
+//   (b / a')^(1 + 4 c) = b / a,   R(a') = typical (far / typical)^(1 / (1 + 4 c))
+double bound_for_tail(double a, double far, double b, double typical) {
+  if (!(a < b && far > typical)) return typical;
+  const double c = std::log(far / typical) / std::log(b / a);
+  return typical * std::pow(far / typical, 1 / (1 + 4 * c));
 }
 
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,

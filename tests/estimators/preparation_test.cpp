@@ -71,6 +71,17 @@ double error_of(const Cell& cell, MeanBy by, int releases) {
 }
 
 // The table of docs/centring.md.
+TEST(BoundForTail, LiesBetweenATypicalLengthAndTheFarOne) {
+  // R = typical (b / a')^c and a' = a (R / typical)^4, for far = 3 typical: c = log 3 / log 25
+  const double R = bound_for_tail(0.01, 3, 0.25, 1), c = std::log(3.0) / std::log(25.0);
+  EXPECT_NEAR(R, std::pow(0.25 / (0.01 * std::pow(R, 4)), c), 1e-9);
+  for (const double a : {1e-9, 0.1, 0.2499, 0.25 * (1 - 1e-6), 0.25 * (1 - 1e-14)}) {
+    EXPECT_GE(bound_for_tail(a, 3, 0.25, 1), 1) << a;
+    EXPECT_LE(bound_for_tail(a, 3, 0.25, 1), 3) << a;
+  }
+  EXPECT_EQ(bound_for_tail(0.25, 3, 0.25, 1), 1);
+}
+
 TEST(RefinedMean, CostsLittleMoreThanKnowingTheMean) {
   EXPECT_LT(error_of({2000, 10, 10}, MeanBy::kRefined, 5), 0.04);
   EXPECT_LT(error_of({2000, 50, 0}, MeanBy::kRefined, 5), 0.35);

@@ -73,6 +73,12 @@ inline constexpr int kBoundsPerOctave = 16;
 /// Never more than half.
 double share_above(BoundBy by, std::size_t directions, std::size_t columns, double n_mu);
 
+/// The longer the tail, the more of it is noise that all rows pay for. `share_above` takes a bound that is not much
+/// longer than typical rows; noise loses (R / typical)^4 times as much, and so much more may be shortened. Known are
+/// the length `far` that a share `a` of the rows exceeds and a typical one, exceeded by `b`; between them lengths are a
+/// power of the share.
+double bound_for_tail(double a, double far, double b, double typical);
+
 /// The events of the preparation, with weights relative to `remaining_weight`, the root of the sum of squares of the
 /// weights of the estimator's own Gaussian events.
 std::vector<PrivacyEvent> plan_preparation(Adjacency adjacency, const PreparationOptions& options,

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <Eigen/QR>
 #include <set>
 
 #include "eigenveil/data/npz.hpp"
@@ -155,6 +156,39 @@ TEST(Classes, AClassWithoutRowsTakesNoPart) {
   ASSERT_TRUE(told.ok());
   EXPECT_EQ(told->facts["classes"].size(), 4U);
   EXPECT_EQ(told->warnings.back().rfind("Class '4'", 0), 0U) << told->warnings.back();
+}
+
+// Of bands that reach as far upwards as downwards 42 of these 50 hold.
+TEST(Classes, BandsOfSeparationsHoldTheTruthAtASmallBudget) {
+  constexpr Eigen::Index n = 1600, d = 14;
+  ClassOptions options{GepOptions{.components = 1, .preparation = {}}, ClassProblem::kFisher, 4, {}, {}, {}, {}, false};
+  const auto fda = estimator(options);
+  const Vector roots = Vector::LinSpaced(d, 1, 2);
+  const double bound = 2 * std::sqrt(roots.squaredNorm() + 10);
+  const Budget spent{*Epsilon::of(1), *Delta::of(1e-6)};
+  const RowsShape shape{static_cast<std::size_t>(d), static_cast<std::size_t>(n), {bound, 20}, spent.adjacency};
+  const auto plan = calibrate(*fda->plan(shape, spent), spent.epsilon, spent.delta, spent.accounting);
+  int bands = 0, held = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    std::mt19937_64 random(seed);
+    Matrix means = Matrix::Zero(4, d);  // whitened: separations 2 and .5
+    means.col(0) << 1.414, 1.414, -1.414, -1.414;
+    means.col(1) << 0.707, -0.707, 0.707, -0.707;
+    const Matrix U = Eigen::HouseholderQR<Matrix>(test::normal_matrix(random, d, d)).householderQ();
+    const Matrix R = U * roots.asDiagonal() * U.transpose();
+    Labelled data = labelled_rows(random, n, means);
+    data.rows *= R;
+    auto oracle = oracle_for(data, bound, *plan, seed);
+    const auto fit = fda->fit(oracle, spent);
+    ASSERT_TRUE(fit.ok()) << fit.error().message;
+    const auto verdict = fit->judge();
+    ASSERT_TRUE(verdict.ok()) << verdict.error().message;
+    if (verdict->judged[0].standing == Standing::kNoise) continue;
+    ++bands;
+    held += verdict->low[0] <= 2 && 2 <= verdict->high[0] ? 1 : 0;
+  }
+  EXPECT_GE(bands, 45);
+  EXPECT_GE(held, 0.88 * bands) << held << " of " << bands;
 }
 
 TEST(Classes, RefusesMoreDirectionsThanClassesAllow) {
