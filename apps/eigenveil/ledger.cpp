@@ -33,16 +33,7 @@ struct LedgerFlags {
 
 std::string path_of(const LedgerFlags& flags) { return flags.path.empty() ? Ledger::default_path() : flags.path; }
 
-/// Only `create` makes a ledger: a name that was mistyped does not become an empty one.
-Result<Ledger> open(const LedgerFlags& flags) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path_of(flags), ignored))
-    return bad_input(fmt::format(
-        "there is no ledger at '{}'. Give the right file with --ledger, or make one with: eigenveil ledger create NAME "
-        "--epsilon E --delta D",
-        path_of(flags)));
-  return Ledger::open(path_of(flags));
-}
+Result<Ledger> open(const LedgerFlags& flags) { return Ledger::open_existing(path_of(flags)); }
 
 nlohmann::json to_json(const DatasetStatus& status) {
   const DatasetBudget& budget = status.budget;

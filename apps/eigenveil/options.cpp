@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include <charconv>
 
 #ifdef EIGENVEIL_ENGINES
@@ -328,13 +326,6 @@ Result<PrivacyOptions> PrivacyFlags::options(std::optional<std::size_t> expected
   options.calibration = calibration == "tight" ? Calibration::kTight : Calibration::kPaper;
   options.auto_delta = delta == "auto" && !guessed;
   options.use_ledger = !no_ledger;
-  // A name that was mistyped would be a ledger without limits.
-  std::error_code ignored;
-  if (!ledger.empty() && !std::filesystem::exists(ledger, ignored))
-    return bad_input(fmt::format(
-        "there is no ledger at '{}'. Give the right file with --ledger, or make one with: eigenveil ledger create NAME "
-        "--epsilon E --delta D --ledger {}",
-        ledger, ledger));
   options.ledger = ledger;
   options.dataset = dataset;
   return options;

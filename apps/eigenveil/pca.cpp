@@ -58,7 +58,7 @@ Result<Study> study_from(const PcaFlags& flags) {
   auto fit = EIGENVEIL_TRY(fit_job(flags.rows, flags.privacy, flags.run, flags.output, flags.guess.expected_rows));
   PcaJob job{.fit = std::move(fit), .components = flags.components, .guess = flags.guess.options()};
   EIGENVEIL_TRY(add_method(flags, job));
-  if (!flags.start.empty()) job.start = EIGENVEIL_TRY(read_start(flags.start));
+  if (!flags.start.empty()) job.start = EIGENVEIL_TRY(read_start(flags.start, job.fit.rows.person.has_value()));
   job.score_plot = flags.score_plot;
   if (!flags.label.empty())
     job.fit.rows.class_column = ClassColumn{flags.label, split_text(flags.classes, '|'), flags.unlisted == "drop", {}};

@@ -167,7 +167,10 @@ void show_estimates(const json& found, std::string_view title) {
 void show_figures(const Model& model, const ModelKind& kind) {
   const json& manifest = model.manifest;
   const Matrix* values = model.array(std::string(kind.values));
-  if (values == nullptr && kind.estimates.empty()) return;
+  if (values == nullptr && kind.estimates.empty()) {
+    if (kind.heads) tell("  {}\n\n", kNoVerdict);
+    return;
+  }
   if (const auto found = manifest.find("verdicts"); found != manifest.end()) show_sentence(*found);
   if (values != nullptr && is_judged(model, kind))
     show_judged(model, kind);

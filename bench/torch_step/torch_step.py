@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a private training step costs through `eigenveil clip train` and in Python's torch: the same module, batch rate,
 clipping, noise on every gradient and Adam, turn by turn in one run. Our noise is exact (discrete Gaussian from a secure stream),
-Python's is not; what ours costs is measured with a module that does nothing else. Usage: torch_step.py PROGRAM [ROUNDS]"""
+Python's is not; what ours costs is measured with a module that does nothing else. `wall`: what that module takes alone, for a run
+of one step and for each of the later ones: the process, the hand-over of batches, the forks. Usage: torch_step.py PROGRAM [ROUNDS] [wall]"""
 import itertools
 import pathlib
 import statistics
@@ -31,16 +32,17 @@ class Nothing(torch.nn.Module):
         return 0 * self.w.sum()
 
 
-def ours(program, folder, kind):
-    """Seconds between the first step and the last."""
+def ours(program, folder, kind, steps=STEPS):
+    """Seconds between the first step and the last, and of the whole run."""
     command = [program, "clip", "train", "--module", f"{folder}/{kind}.pt", "--data", f"{folder}/pairs.npz", "--epsilon",
-               "8", "--delta", "1e-5", "--sample-rate", str(BATCH / ROWS), "--steps", str(STEPS), "--clip", str(CLIP),
+               "8", "--delta", "1e-5", "--sample-rate", str(BATCH / ROWS), "--steps", str(steps), "--clip", str(CLIP),
                "--lr", str(LR), "--threads", str(THREADS), "--no-ledger", "--force", "--out", f"{folder}/out.pt"]
+    start = time.perf_counter()
     job = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     times = {line.split(": ", 1)[1].strip(): time.perf_counter() for line in job.stderr}
     if job.wait() != 0:
         raise SystemExit(f"clip train failed: {times}")
-    return times["writing module"] - times["training"]
+    return times["writing module"] - times["training"], time.perf_counter() - start
 
 
 def theirs(folder, kind, data, sigma):
@@ -64,6 +66,14 @@ def theirs(folder, kind, data, sigma):
     return time.perf_counter() - start
 
 
+def wall(program, folder, rounds):
+    torch.jit.script(Nothing(1)).save(f"{folder}/nothing.pt")
+    turns = [(ours(program, folder, "nothing", 1), ours(program, folder, "nothing", 1 + 5 * STEPS)) for _ in range(rounds)]
+    run = min(first[1] for first, _ in turns)
+    step = min(many[0] - first[0] for first, many in turns) / (5 * STEPS) * 1e3
+    print(f"a module that does nothing, {rounds} turns, the best: a run of one step {run:.2f} s, each later step {step:.2f} ms")
+
+
 def main():
     program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
     torch.set_num_threads(THREADS)
@@ -71,6 +81,8 @@ def main():
     tensors = {name: torch.from_numpy(part) for name, part in data.items()}
     with tempfile.TemporaryDirectory() as folder:
         np.savez(f"{folder}/pairs.npz", **data)
+        if "wall" in sys.argv[3:]:
+            return wall(program, folder, rounds)
         for kind, part in itertools.product((modules.TwoTowers, modules.Blip), ("adapter", "all")):
             model = kind(len(shapes.WORDS))
             if part == "adapter":
@@ -78,8 +90,8 @@ def main():
             torch.jit.script(model).save(f"{folder}/{kind.__name__}.pt")
             trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
             torch.jit.script(Nothing(trained)).save(f"{folder}/noise.pt")
-            turns = [(ours(program, folder, kind.__name__), theirs(folder, kind.__name__, tensors, 1.0),
-                      ours(program, folder, "noise")) for _ in range(rounds)]
+            turns = [(ours(program, folder, kind.__name__)[0], theirs(folder, kind.__name__, tensors, 1.0),
+                      ours(program, folder, "noise")[0]) for _ in range(rounds)]
             mine, python, noise = (statistics.median(x) / STEPS * 1e3 for x in zip(*turns))
             ratio = statistics.median(a / b for a, b, _ in turns)
             without = statistics.median((a - n) / b for a, b, n in turns)

@@ -166,7 +166,7 @@ class LDA(ClassesRelease, Transformer, _Responding, Generalized):
         return [] if self.classes is None else list(self.classes)
 
     def _column(self, y: Any) -> Table:
-        return column(y, _Y, truths=all(isinstance(one, (bool, np.bool_)) for one in self._listed() or [0]))
+        return column(y, _Y, labels=True, truths=all(isinstance(one, (bool, np.bool_)) for one in self._listed() or [0]))
 
     def _keep(self, model: Model, features: list[str] | None, count: int | None) -> None:
         super()._keep(model, features, count)

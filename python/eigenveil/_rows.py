@@ -62,12 +62,20 @@ def _has_pyarrow() -> bool:
     return True
 
 
-def _stream(X: Any) -> Any:
+def _files(X: Any) -> list[str]:
+    """Files on this machine that a dataset of pyarrow reads: the ledger may know them."""
+    if hasattr(X, "children"):
+        return [path for one in X.children for path in _files(one)]
+    local = _module("pyarrow.fs").LocalFileSystem
+    return list(X.files) if isinstance(getattr(X, "filesystem", None), local) else []
+
+
+def _stream(X: Any, files: list[str]) -> Any:
     if _is_of(X, "pandas", "DataFrame"):  # its index is no column
         import pyarrow
 
         X = pyarrow.Table.from_pandas(X, preserve_index=False)
-    return _core.arrow(X.__arrow_c_stream__())
+    return _core.arrow(X.__arrow_c_stream__(), files)
 
 
 def _unmasked(X: Any) -> Any:
@@ -95,6 +103,8 @@ def _array(X: Any, what: str) -> np.ndarray:
     array = np.asarray(_unmasked(X))
     if np.iscomplexobj(array):
         raise BadInput(f"{what} holds complex numbers. Complex data not supported: rows are made of real ones")
+    if array.dtype == object and array.ndim == 0:  # NumPy made one object of it
+        raise TypeError(f"{what} is a {type(X).__name__} and no rows: give an array, a table (pandas.DataFrame makes one of columns), or a path")
     if array.dtype == object or array.dtype.kind in "US":
         array = _numbers(array, what)
     if array.ndim != 2:
@@ -126,20 +136,24 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
     """`names`: of the columns of an array."""
     if isinstance(X, Table):
         return X
+    files: list[str] = []  # whose budgets pay
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         if not os.path.exists(path):  # the library says so
             return Table(_core.path(path), None, None)
         if path.lower().endswith(_PARQUET) or (os.path.isdir(path) and _holds_parquet(path)):
             X = _dataset_reader(_module("pyarrow.dataset").dataset(path))
+            files = [path]
         else:
             return Table(_core.path(path), None, None)
     if getattr(X, "ndim", 2) == 1 and not isinstance(X, np.ndarray) or _is_of(X, "polars", "Series") or _is_of(X, "pyarrow", "Array") or _is_of(
             X, "pyarrow", "ChunkedArray"):
         raise BadInput(f"{what} is one column, and rows have two dimensions: give a table that has it")
+    if _is_of(X, "pyarrow.dataset", "Dataset"):
+        files = _files(X)
     streamed = _streamable(X)
     if streamed is not None:
-        source = _stream(streamed)
+        source = _stream(streamed, files)
         return Table(source, list(source.columns), len(source.columns))
     own = [str(name) for name in X.columns] if _is_of(X, "pandas", "DataFrame") else None
     array = _array(X, what)
@@ -175,8 +189,10 @@ def _is_missing(value: Any) -> bool:
 def _one_dimension(y: Any) -> np.ndarray:
     if _is_of(y, "pyarrow", "Array"):
         values = y.to_numpy(zero_copy_only=False)
-    else:
-        values = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(_unmasked(y))
+    elif hasattr(y, "to_numpy"):
+        values = y.to_numpy()
+    else:  # of a list NumPy would look at all values to find a type for each
+        values = np.asarray(_unmasked(y) if hasattr(y, "dtype") else y, dtype=None if hasattr(y, "dtype") else object)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -184,19 +200,24 @@ def _one_dimension(y: Any) -> np.ndarray:
     return values
 
 
-def column(y: Any, name: str, truths: bool = False) -> Table:
-    """One column beside others: numbers, or text. `truths`: True and False are names, not numbers."""
+def _label(value: Any, truths: bool) -> str:
+    """The text of one value, whatever the others are: that of a number where numbers are meant, and none if it is missing."""
+    if _is_missing(value):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)) if truths else str(int(value))
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    return repr(float(value)) if isinstance(value, numbers.Real) else str(value)
+
+
+def column(y: Any, name: str, labels: bool = False, truths: bool = False) -> Table:
+    """One column beside others: numbers or, of `labels`, texts. `truths`: True and False are names, not numbers."""
     values = _one_dimension(y)
-    if truths and values.dtype.kind == "b":
-        values = values.astype(str)
+    if values.dtype.kind in "OUS" and labels or values.dtype.kind == "b" and truths:
+        return Table(_core.text([_label(value, truths) for value in values], name), [name], 1)
     if values.dtype.kind == "O":
-        missing = [_is_missing(value) for value in values]
-        if all(gap or isinstance(value, numbers.Real) and not isinstance(value, bool) for gap, value in zip(missing, values)):
-            values = np.asarray([np.nan if gap else float(value) for gap, value in zip(missing, values)])
-        else:  # an empty text is a missing one
-            values = np.asarray(["" if gap else str(value) for gap, value in zip(missing, values)], dtype=object)
-    if values.dtype.kind in "OUS":
-        return Table(_core.text([str(value) for value in values], name), [name], 1)
+        values = np.asarray([np.nan if _is_missing(value) else value for value in values], dtype=object)
     return Table(_core.array(_array(values.reshape(-1, 1), "y"), [name]), [name], 1)
 
 

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-
 #include "core.hpp"
 
 namespace eigenveil::python {
 namespace {
 
-// Only `create` makes a ledger: a name that was mistyped does not become an empty one.
 Ledger opened(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    raise(bad_input("there is no ledger at '" + path + "': give the right file, or create a data set in it first"));
-  return checked(without_lock([&] { return Ledger::open(path); }));
+  return checked(without_lock([&] { return Ledger::open_existing(path); }));
 }
 
 nb::dict to_dict(const DatasetStatus& status) {

@@ -111,8 +111,32 @@ def test_what_cannot_be_taken_is_refused_in_words(rows, tmp_path):
     for ranges in ((1,), [(0, 1), (0, 1), (0, 1)], 3, {"a": 1}):
         with pytest.raises(ev.UsageError, match=r"`ranges` must be \(LO, HI\) for all columns, or \{COLUMN"):
             ev.PCA(1, ranges=ranges, **SEEDED).fit(rows)
+    for X in ({"a": [1.0, 2.0]}, (row for row in rows), None):
+        with pytest.raises(TypeError, match=f"X is a {type(X).__name__} and no rows: give an array, a table"):
+            pca.fit(X)
+    ev.Ledger(tmp_path / "l.db").create("others", epsilon=1, delta=1e-6)
     with pytest.raises(ev.UsageError, match="Create it with: `Ledger.create`"):
         ev.PCA(1, ranges=(-4, 4), epsilon=1, delta=1e-6, ledger=tmp_path / "l.db", dataset="patients").fit(rows)
+
+
+def test_a_label_is_read_by_itself_whatever_the_others_are(rows):
+    """NumPy and pandas find one type for all values: True, False and a single 1.0 are numbers to them, and one None makes objects."""
+    import pandas
+
+    def counts(y, classes):
+        lda = ev.LDA(1, classes=classes, drop_unlisted=True, missing="zero-row", ranges=(-4, 4), **{**SEEDED, "epsilon": 100}).fit(rows[:, :5], y)
+        return lda.class_means_.round(1).tolist()
+
+    truths = [bool(one) for one in rows[:-1, 5]]
+    digits = [float(one) for one in truths]
+    for kept, classes, others in ((truths, [False, True], (1.0, 2, None, "tall", pandas.NA)), (digits, [0, 1], (True, None, "tall", np.int64(1))),
+                                  (digits, ["0", "1"], (True, None, "tall", 10**30)), (truths, [0, 1], (None, "tall", 0.0))):
+        expected = counts([*kept, kept[0]], classes)
+        assert np.abs(expected).max() > 0.1
+        for other in others:
+            for y in ([*kept, other], pandas.Series([*kept, other], dtype=object), np.array([*kept, other], dtype=object)):
+                assert counts(y, classes) == expected, (classes, other)
+    assert counts(np.array([*truths, True]), [False, True]) == counts([*truths, True], [False, True])
 
 
 def test_scikit_learns_own_configuration_counts(rows):

@@ -40,7 +40,7 @@ def peak(setup, *arguments, more="{}"):
     return int(rows), float(megabytes)
 
 
-ROWS, WIDTH = 1_500_000, 40  # 480 MB in a file, 240 MB on the lattice
+ROWS, WIDTH = 2_000_000, 40  # 640 MB in a file, 320 MB on the lattice
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ STREAMS = {
                "def of(path):\n"
                "    file = pq.ParquetFile(path, pre_buffer=False)\n"
                "    return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(8192))",
-    "DuckDB": "import duckdb\nduckdb.sql('set memory_limit = \\'128MB\\'; set threads = 1')\n"
+    "DuckDB": "import duckdb\nduckdb.sql('set memory_limit = \\'128MB\\'; set threads = 1; set enable_progress_bar = false')\n"
               "def of(path): return duckdb.sql(f\"select * from '{path}'\")",
     "polars, lazy": "import polars\ndef of(path): return polars.scan_parquet(path).filter(polars.col('x0') > -100)",
 }
@@ -78,7 +78,7 @@ def test_streams_larger_than_memory_flow_through(parquet, tmp_path, monkeypatch,
     setup = STREAMS[name] + "\ndef few(): return of(sys.argv[1])\ndef rows(): return of(sys.argv[2])"
     rows, megabytes = peak(setup, parquet / "few.parquet", parquet / "rows.parquet", more="{'memory': 128 << 20}")
     assert rows == ROWS
-    assert megabytes < 220  # less than the lattice, and half of the rows
+    assert megabytes < 280  # less than the lattice, and half of the rows; a scan that is faster than the fit holds batches
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "i4"])

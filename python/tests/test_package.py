@@ -151,10 +151,47 @@ class TestLedger:
                     write(tmp_path / name)
         assert ledger.verify() > 0
 
-    def test_a_mistyped_path_is_no_new_ledger(self, tmp_path):
+    def test_a_mistyped_path_is_no_new_ledger(self, rows, tmp_path):
         with pytest.raises(ev.BadInput, match="there is no ledger"):
             ev.Ledger(tmp_path / "stduy.db").list()
-        assert not (tmp_path / "stduy.db").exists()
+        for more in ({}, {"dataset": "patients"}):
+            with pytest.raises(ev.BadInput, match="there is no ledger at .*Ledger.create"):
+                ev.PCA(**PCA, ledger=tmp_path / "stduy.db", **more).fit(rows)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_usual_ledger_is_made_for_a_record_alone(self, rows, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        with pytest.raises(ev.BadInput, match="there is no ledger at"):
+            ev.PCA(**PCA, dataset="patients").fit(rows)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.warns(ev.ReleaseWarning, match="outside any budget"):
+            ev.PCA(**PCA).fit(rows)
+        assert (tmp_path / "eigenveil" / "ledger.db").exists()
+
+    def test_a_parquet_file_is_charged_to_its_data_set(self, rows, tmp_path, quiet):
+        """Read by pyarrow, of which the library sees a stream, it is a file all the same: by path, in a folder, as a dataset, beside a
+        response and as a view."""
+        pyarrow = pytest.importorskip("pyarrow")
+        import pyarrow.dataset
+        import pyarrow.parquet
+
+        folder = tmp_path / "parts"
+        folder.mkdir()
+        path = folder / "1.parquet"
+        pyarrow.parquet.write_table(pyarrow.table({f"c{i}": rows[:, i] for i in range(5)}), path)
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=30, delta=1e-6, data=[path])
+        dataset = pyarrow.dataset.dataset(path)
+        spending = {"epsilon": 1, "delta": 1e-6, "ledger": ledger}
+        pca = ev.PCA(1, row_bound=3, **spending)
+        for fit in (lambda: pca.fit(path), lambda: pca.fit(str(folder)), lambda: pca.fit(dataset),
+                    lambda: pca.fit(pyarrow.dataset.dataset([dataset])),
+                    lambda: ev.LinearRegression(ranges=(-4, 4), y_range=(-4, 4), **spending).fit(path, rows[:, 6]),
+                    lambda: ev.ContrastiveHeads(2, **spending).fit((path, rows[:, :3]))):
+            before = len(ledger.show("d")["reservations"])
+            assert fit().manifest_["ledger"]["limited"]
+            assert len(ledger.show("d")["reservations"]) == before + 1
+        assert pca.fit(rows).manifest_["ledger"]["limited"] is False
 
     def test_a_cost_is_what_is_charged_then(self, rows, tmp_path):
         ledger = ev.Ledger(tmp_path / "l.db")

@@ -110,6 +110,11 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
   // In a release build a caller's mistake gives zero features, not reads behind the end.
   offset.conservativeResizeLike(Vector::Zero(features));
   scale.conservativeResizeLike(Vector::Zero(features));
+  const auto all = [](const std::vector<double>& values, double value) {
+    return std::all_of(values.begin(), values.end(), [&](double x) { return x == value; });
+  };
+  map.identity_ = all(map.lower_, -kInfinity) && all(map.upper_, kInfinity) && all(map.most_, kInfinity) &&
+                  offset.isZero(0) && scale.isOnes(0);
   map.specs_ = std::move(specs);
   map.offset_ = std::move(offset);
   map.scale_ = std::move(scale);
@@ -118,6 +123,7 @@ ColumnMap ColumnMap::from_parts(std::vector<ColumnSpec> specs, Vector offset, Ve
 
 ColumnMap ColumnMap::with_response(double weight, double constant) const {
   ColumnMap map = *this;
+  map.identity_ = false;
   map.scale_[map.scale_.size() - 1] *= weight;
   map.fill_[map.names_.size() - 1] = kNothing;
   if (auto* numeric = std::get_if<NumericColumn>(&map.specs_.back().kind)) numeric->missing.reset();

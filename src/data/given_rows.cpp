@@ -23,8 +23,13 @@ Status check_options(const SourceOptions& options, const std::string& name) {
 
 }  // namespace
 
-GivenRows::GivenRows(std::unique_ptr<RowSource> source, std::string name)
-    : source_(std::move(source)), name_(std::move(name)) {
+std::vector<std::string> files_of(const std::shared_ptr<GivenRows>& given, const std::string& path) {
+  if (given) return given->files();
+  return path.empty() ? std::vector<std::string>() : std::vector{path};
+}
+
+GivenRows::GivenRows(std::unique_ptr<RowSource> source, std::string name, std::vector<std::string> files)
+    : source_(std::move(source)), name_(std::move(name)), files_(std::move(files)) {
   if (source_) columns_ = source_->columns();
 }
 

@@ -37,7 +37,14 @@ PersonId person_of_line(std::string_view line, const PersonColumn::Key& key) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!line.empty() && blank(line.front())) line.remove_prefix(1);
   while (!line.empty() && blank(line.back())) line.remove_suffix(1);
-  return data::is_missing(line) ? PersonId{} : person_of(line, key);
+  const bool quoted = line.size() >= 2 && line.front() == '"' && line.back() == '"';
+  if (!quoted) return data::is_missing(line) ? PersonId{} : person_of(line, key);
+  std::string text;
+  for (std::size_t i = 1; i + 1 < line.size(); ++i) {
+    text += line[i];
+    if (line[i] == '"' && line[i + 1] == '"' && i + 2 < line.size()) ++i;  // one of two
+  }
+  return data::is_missing(text) ? PersonId{} : person_of(text, key);
 }
 
 namespace data {

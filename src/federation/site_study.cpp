@@ -147,7 +147,7 @@ Result<SiteStudy::Parts> SiteStudy::reserve(const SiteConfig& config, const Prop
                                             const Approve& approve) {
   const auto& proposal = proposed.proposal;
   auto accepted = EIGENVEIL_TRY(check_proposal(proposal, config, now()));
-  auto ledger = EIGENVEIL_TRY(Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger));
+  auto ledger = EIGENVEIL_TRY(Ledger::open_existing(config.ledger.empty() ? Ledger::default_path() : config.ledger));
   EIGENVEIL_TRY(check_unit(ledger, config, proposal.unit()));
   const std::string number = study_text(proposal.study());
   const auto known = EIGENVEIL_TRY(ledger.find_work(number));
@@ -398,7 +398,7 @@ void erase_ended_keys(const SiteConfig& config) {
        entry.increment(failed))
     if (std::filesystem::exists(entry->path() / "study.key")) folders.push_back(entry->path().string());
   if (folders.empty()) return;
-  auto ledger = Ledger::open(config.ledger.empty() ? Ledger::default_path() : config.ledger);
+  auto ledger = Ledger::open_existing(config.ledger.empty() ? Ledger::default_path() : config.ledger);
   for (std::size_t i = 0; ledger && i < folders.size(); ++i) {
     const std::string name = std::filesystem::path(folders[i]).filename().string();
     constexpr std::string_view kPrefix = "study-";

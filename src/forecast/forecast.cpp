@@ -175,24 +175,41 @@ Result<PrivacyPlan> near_plan_of(const Estimator& estimator, const RowsShape& sh
 }
 
 Result<std::optional<Forecast>> forecast_by_law(const Estimator& estimator, RowLaw& law, const Budget& budget,
-                                                std::size_t rows, std::size_t draws, bool whole) {
+                                                std::size_t rows, std::size_t draws, bool whole, int threads) {
   RowsShape shape{law.columns(), {}, {law.radius(), 20}, budget.adjacency};
   if (budget.adjacency == Adjacency::kReplaceOne) shape.rows = rows;
   const PrivacyPlan plan = EIGENVEIL_TRY(near_plan_of(estimator, shape, budget));
+  // Draws are independent: each on a thread of its own, summed up in order.
+  struct Run {
+    std::unique_ptr<LawOracle> oracle;
+    std::unique_ptr<RecordingOracle> recording;
+    std::optional<Result<Fit>> fit;
+    double seconds = 0;
+  };
+  std::vector<Run> runs(draws);
+  for (std::size_t i = 0; i < draws; ++i) {
+    runs[i].oracle = law.oracle(rows, plan, i + 1, whole);
+    runs[i].recording =
+        std::make_unique<RecordingOracle>(*runs[i].oracle, static_cast<double>(rows) * runs[i].oracle->stretch());
+  }
+  Tickets tickets(draws);
+  on_threads(std::min(threads, static_cast<int>(draws)), [&] {
+    while (const auto i = tickets.next()) {
+      const auto begin = std::chrono::steady_clock::now();
+      runs[*i].fit = estimator.fit(*runs[*i].recording, budget);
+      runs[*i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+  });
   Forecast result{.method = estimator.describe()};
-  for (std::uint64_t seed = 1; seed <= draws; ++seed) {
-    const Truth truth = [&](const std::string& array) { return law.truth(array, seed, whole); };
-    const auto lost = [&](const Matrix& V) { return law.lost(V, seed, whole); };
-    const auto oracle = law.oracle(rows, plan, seed, whole);
-    RecordingOracle recording(*oracle, static_cast<double>(rows) * oracle->stretch());
-    const auto begin = std::chrono::steady_clock::now();
-    const auto fit = estimator.fit(recording, budget);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    if (oracle->at_a_loss()) return std::optional<Forecast>();
-    EIGENVEIL_TRY(add_error(result, estimator, fit, truth, lost, static_cast<double>(draws)));
-    result.seconds += took.count() / static_cast<double>(draws);
-    result.noise = std::move(recording.noise);
-    result.passes = std::move(recording.passes);
+  for (std::size_t i = 0; i < draws; ++i) {
+    Run& run = runs[i];
+    if (run.oracle->at_a_loss()) return std::optional<Forecast>();
+    const Truth truth = [&](const std::string& array) { return law.truth(array, i + 1, whole); };
+    const auto lost = [&](const Matrix& V) { return law.lost(V, i + 1, whole); };
+    EIGENVEIL_TRY(add_error(result, estimator, *run.fit, truth, lost, static_cast<double>(draws)));
+    result.seconds += run.seconds / static_cast<double>(draws);
+    result.noise = std::move(run.recording->noise);
+    result.passes = std::move(run.recording->passes);
   }
   return std::optional(std::move(result));
 }
@@ -231,14 +248,12 @@ Result<Forecast> forecast(const Estimator& estimator, const Sample& sample, cons
 }
 
 Result<std::optional<Forecast>> forecast(const Estimator& estimator, RowLaw& law, const Budget& budget,
-                                         std::size_t rows, std::size_t draws) {
+                                         std::size_t rows, std::size_t draws, int threads) {
   constexpr std::size_t kColumns = 1200;  // of all draws together
-  return on_one_thread([&]() -> Result<std::optional<Forecast>> {
-    if (measure_of(estimator.name()).components)
-      if (auto quick = EIGENVEIL_TRY(forecast_by_law(estimator, law, budget, rows, draws, false))) return quick;
-    const std::size_t fewer = std::clamp<std::size_t>(kColumns / law.columns(), 1, draws);
-    return forecast_by_law(estimator, law, budget, rows, fewer, true);
-  });
+  if (measure_of(estimator.name()).components)
+    if (auto quick = EIGENVEIL_TRY(forecast_by_law(estimator, law, budget, rows, draws, false, threads))) return quick;
+  const std::size_t fewer = std::clamp<std::size_t>(kColumns / law.columns(), 1, draws);
+  return forecast_by_law(estimator, law, budget, rows, fewer, true, threads);
 }
 
 std::size_t best_of(const std::vector<Forecast>& forecasts) {

@@ -89,7 +89,7 @@ Forecaster::~Forecaster() = default;
 Result<std::optional<Forecast>> Forecaster::by_law(const Estimator& estimator, const Budget& budget, std::size_t rows,
                                                    std::size_t draws) {
   if (!law_) return std::optional<Forecast>();
-  auto found = EIGENVEIL_TRY(forecast(estimator, *law_, budget, rows, draws));
+  auto found = EIGENVEIL_TRY(forecast(estimator, *law_, budget, rows, draws, threads_));
   if (found) found->bytes = estimator.bytes(model_.columns(), threads_);
   return found;
 }

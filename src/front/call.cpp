@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace eigenveil::front {
 
 Result<std::size_t> count(Eigen::Index value, const char* option) {
@@ -25,6 +27,12 @@ std::vector<std::string> range_texts(const std::vector<ColumnRange>& ranges) {
 Result<PrivacyOptions> privacy_of(const Spending& spending) {
   const LedgerChoice& ledger = spending.ledger.value();
   if (ledger.used && ledger.path.empty()) return usage_error("`ledger`: the path of its file is empty");
+  // Before the file would be made: a name that was mistyped would be an empty ledger.
+  std::error_code ignored;
+  if (ledger.used && !ledger.dataset.empty() && !std::filesystem::exists(ledger.path, ignored))
+    return bad_input(
+        fmt::format("there is no ledger at '{}': give the right file, or create the data set '{}' in it first",
+                    ledger.path, ledger.dataset));
   auto epsilon = EIGENVEIL_TRY(Epsilon::of(spending.epsilon.value()));
   auto delta = EIGENVEIL_TRY(Delta::of(spending.delta.value()));
   return PrivacyOptions{.epsilon = std::move(epsilon),

@@ -27,7 +27,7 @@ Result<Study> study_of(const Rows& rows, const Pca::Options& options, const Spen
   job.power.rounds = rounds.value_or(job.power.rounds);
   job.power.filter = options.filter;
   job.power.grid_ratio = options.grid_ratio;
-  if (!options.start.empty()) job.start = EIGENVEIL_TRY(read_start(options.start));
+  if (!options.start.empty()) job.start = EIGENVEIL_TRY(read_start(options.start, options.person.has_value()));
   job.choose_rounds = !rounds && !options.method;
   if (!job.spiked.rank) job.spiked.rank = job.components;
   job.score_plot = options.score_plot;

@@ -26,6 +26,15 @@ std::string record_of(const Ledger& ledger, const PrivateFiles& data, const Priv
   return fmt::format("{} ({}{})", what, name(plan.adjacency), of);
 }
 
+std::string path_of(const PrivacyOptions& privacy) {
+  return privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger;
+}
+
+// Where it is missing.
+bool may_be_made(const PrivacyOptions& privacy) {
+  return path_of(privacy) == Ledger::default_path() && privacy.dataset.empty();
+}
+
 struct Account {
   Ledger ledger;
   Payer payer;
@@ -54,7 +63,7 @@ Result<Account> account_of(const PrivacyOptions& privacy, const PrivateFiles& da
   EIGENVEIL_TRY(check_payer(privacy, data));
   std::vector<std::string> lasting = data.paths();
   std::erase_if(lasting, is_pipe);
-  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
+  auto ledger = EIGENVEIL_TRY(ledger_of(privacy));
   const auto known = EIGENVEIL_TRY(ledger.has_files());
   auto files =
       EIGENVEIL_TRY(!privacy.dataset.empty() || known ? ledger.hash_files(lasting) : Result<FileKeys>(FileKeys{}));
@@ -109,8 +118,13 @@ Status check_drawable(const PrivacyPlan& plan, Sensitivity largest) {
 
 }  // namespace
 
+Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
+  return may_be_made(privacy) ? Ledger::open(path_of(privacy)) : Ledger::open_existing(path_of(privacy));
+}
+
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
   if (!privacy.use_ledger) return {};
+  if (!may_be_made(privacy)) EIGENVEIL_TRY(ledger_of(privacy));
   if (!data.people().empty() && is_pipe(data.people()))
     return usage_error(fmt::format(
         "{}: is a pipe, and a ledger cannot tell whether it lists the same people each time: give `person` as a file",

@@ -288,8 +288,8 @@ Status check_images(const RowOptions& options, const SourceOptions& read_with, c
 Status check(const PersonOptions& person) {
   if (person.least_rows < 1 || person.least_rows > (std::size_t{1} << 31))
     return usage_error("`person_weight` rows:M needs a whole number M from 1 to 2^31");
-  if (person.most_rows && (*person.most_rows < 1 || *person.most_rows > (std::size_t{1} << 31)))
-    return usage_error("`max_rows_per_person` must be a whole number from 1 to 2^31");
+  if (person.most_rows && (*person.most_rows < 1 || *person.most_rows >= (std::size_t{1} << 31)))
+    return usage_error("`max_rows_per_person` must be a whole number from 1 to 2^31 - 1");
   return {};
 }
 

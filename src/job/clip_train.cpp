@@ -9,8 +9,11 @@
 #include <numeric>
 #include <regex>
 
+#include "../release/manifest_types.hpp"
 #include "eigenveil/base/atomic_file.hpp"
+#include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/job/manifest.hpp"
 #include "eigenveil/job/release.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
 #include "eigenveil/torch/module.hpp"
@@ -293,12 +296,34 @@ Result<Tensors> read_public(const ClipTrainJob& job, TorchTrainee& trainee, cons
   return parts;
 }
 
+// What a module promised that was trained before. Its numbers are in the file that is written, trained further or not.
+Result<std::optional<nlohmann::json>> begun_with(const std::string& path, const ModuleFile& module, bool people) {
+  const auto text = EIGENVEIL_TRY(module.manifest());
+  if (!text) return std::optional<nlohmann::json>();
+  const auto manifest = EIGENVEIL_TRY(manifest_from_text(*text, path));
+  return std::optional(EIGENVEIL_TRY(promise_of(manifest, path, module.sha256, people)));
+}
+
+void add_start(nlohmann::json& manifest, const nlohmann::json& start) {
+  const std::string words = fmt::format(
+      " This module began with the numbers of another release (epsilon {}, delta {}), and whoever sees it learns of "
+      "that "
+      "one too. What is promised here comes on top: if the other one was trained on these data as well, the two "
+      "together "
+      "promise what a ledger adds them up to.",
+      plain(start["epsilon"]), plain(start["delta"]));
+  manifest["start"] = start;
+  manifest["guarantee"] = manifest["guarantee"].get<std::string>() + words;
+  manifest["warnings"].push_back(words.substr(1));
+}
+
 }  // namespace
 
 Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observer) {
   EIGENVEIL_TRY(check_job(job));
   observer.step("loading the module");
   const auto module = EIGENVEIL_TRY(ModuleFile::read(job.module));
+  const auto start = EIGENVEIL_TRY(begun_with(job.module, module, job.person.has_value()));
   TorchTraineeOptions options{module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
   options.each = job.sample_clip.has_value();
   options.batch = job.clip.has_value();
@@ -306,9 +331,10 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   options.microbatch = job.microbatch;
   if (!job.loss_module.empty()) {
     options.loss_module = EIGENVEIL_TRY(ModuleFile::read(job.loss_module));
+    EIGENVEIL_TRY(begun_with(job.loss_module, *options.loss_module, job.person.has_value()));
   }
   const auto trainee = EIGENVEIL_TRY(torch_trainee(options));
-  const std::vector<double>& start = trainee->parameters();
+  const std::vector<double>& given = trainee->parameters();
 
   observer.step("reading pairs");
   const auto files = EIGENVEIL_TRY(files_of(job, options));
@@ -324,7 +350,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   EIGENVEIL_TRY(dry_run(job, *trainee, data));
   const auto publics = EIGENVEIL_TRY(read_public(job, *trainee, data));
 
-  const Vector parameters = Eigen::Map<const Vector>(start.data(), start.size());
+  const Vector parameters = Eigen::Map<const Vector>(given.data(), given.size());
   auto run = EIGENVEIL_TRY(TrainingRun::open(job, files, parameters, observer));
   Trainer trainer(job, *trainee, data, publics);
   EIGENVEIL_TRY(trainer.train(person, run, observer));
@@ -335,9 +361,10 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   if (!publics.empty()) manifest["public_losses"] = trainer.told();
   manifest.erase("noisy_rows");  // nothing was released about their number
   if (job.person) add_person(manifest, *job.person, job.person->column, std::nullopt);
-  manifest["parameters"] = start.size();
+  manifest["parameters"] = given.size();
+  if (start) add_start(manifest, *start);
   observer.step("writing module");
-  const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), start.size()}, manifest.dump(1)));
+  const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), given.size()}, manifest.dump(1)));
   EIGENVEIL_TRY(write_file(job.out, bytes));
   (void)record_file(job.privacy, run.charge(), job.out);
   EIGENVEIL_TRY(run.finish());

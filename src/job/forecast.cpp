@@ -83,21 +83,36 @@ class Trials {
     const auto point = [&](int j) { return std::clamp(std::exp2(j / kPerDoubling), least, most); };
     const auto place = [&](double x) { return std::log2(x) * kPerDoubling; };
     int low = static_cast<int>(std::floor(place(start_))), high = low + 1;
-    if (EIGENVEIL_TRY(log_error(start_)) > wanted)
+    const double here = EIGENVEIL_TRY(log_error(start_));
+    if (here > wanted)
       high = static_cast<int>(std::ceil(place(most)));
     else
       low = static_cast<int>(std::floor(place(least)));
-    double above = EIGENVEIL_TRY(log_error(point(low))), below = EIGENVEIL_TRY(log_error(point(high)));
-    if (below > wanted) return std::optional<double>();
-    if (above <= wanted) return std::optional(point(low));
-    while (high - low > 1) {
-      const int middle = low + (high - low) / 2;
-      const double there = EIGENVEIL_TRY(log_error(point(middle)));
-      (there <= wanted ? high : low) = middle;
-      (there <= wanted ? below : above) = there;
+    // Errors fall about as x^-1.5: a first guess, then where a straight line through the last two meets the target.
+    std::optional<double> above, below;  // at low and at high, once it is known
+    double slope = -1.5 * std::log(2.0) / kPerDoubling, from = place(start_), there = here;
+    constexpr int kByLine = 6;  // then by halves, for curves that are no such thing
+    for (int step = 0; high - low > 1; ++step) {
+      const double met = step < kByLine ? from + (wanted - there) / slope : (low + high) / 2.0;
+      const int middle = static_cast<int>(std::lround(std::clamp<double>(met, low + 1, high - 1)));
+      const double seen = EIGENVEIL_TRY(log_error(point(middle)));
+      if (std::abs(middle - from) > 0.5) slope = std::clamp((seen - there) / (middle - from), 2 * slope, slope / 2);
+      from = middle;
+      there = seen;
+      (seen <= wanted ? high : low) = middle;
+      (seen <= wanted ? below : above) = seen;
     }
+    if (!above) above = EIGENVEIL_TRY(log_error(point(low)));
+    if (*above <= wanted) return std::optional(point(low));
+    if (!below) below = EIGENVEIL_TRY(log_error(point(high)));
+    if (*below > wanted) return std::optional<double>();
     const double ratio = point(high) / point(low);
-    return std::optional(point(low) * std::pow(ratio, (above - wanted) / std::max(above - below, 1e-12)));
+    return std::optional(point(low) * std::pow(ratio, (*above - wanted) / std::max(*above - *below, 1e-12)));
+  }
+
+  /// Whether x brings `error` down to the target: where it does not, less does not either.
+  Result<bool> enough(double x, double target, const std::function<double(const Forecast&)>& error) {
+    return error(*EIGENVEIL_TRY(at(x))) <= target;
   }
 
  private:
@@ -177,19 +192,11 @@ std::size_t rounded_up(double rows) {
   return static_cast<std::size_t>(std::ceil(rows / unit) * unit);
 }
 
-Result<Needs> needs_of(Finalist& one, double target, const std::function<double(const Forecast&)>& error) {
-  Needs needs;
-  const auto rows = EIGENVEIL_TRY(one.by_rows->smallest(target, error));
-  if (rows) needs.rows = rounded_up(*rows);
-  needs.epsilon = EIGENVEIL_TRY(one.by_epsilon->smallest(target, error));
-  return needs;
-}
-
 Status add_needs(Finalist& one, const ForecastRequest& request) {
-  const auto needs =
-      EIGENVEIL_TRY(needs_of(one, request.target_error, [](const Forecast& found) { return found.error; }));
-  one.line.rows_needed = needs.rows;
-  one.line.epsilon_needed = needs.epsilon;
+  const auto error = [](const Forecast& found) { return found.error; };
+  if (const auto rows = EIGENVEIL_TRY(one.by_rows->smallest(request.target_error, error)))
+    one.line.rows_needed = rounded_up(*rows);
+  one.line.epsilon_needed = EIGENVEIL_TRY(one.by_epsilon->smallest(request.target_error, error));
   return {};
 }
 
@@ -256,9 +263,19 @@ Result<Needs> least_needs(Field& field, double target, const Arena& arena, bool 
   const auto lower = [](auto& found, const auto& next) {
     if (next && (!found || *next < *found)) found = next;
   };
+  // What the least so far is not enough for needs more.
+  const auto search = [&](Trials& trials, const auto& least_so_far) -> Result<std::optional<double>> {
+    if (least_so_far) {
+      const auto x = static_cast<double>(*least_so_far);
+      if (!EIGENVEIL_TRY(trials.enough(x, target, error))) return std::optional<double>();
+    }
+    return trials.smallest(target, error);
+  };
   for (auto* some : {&field.finalists, &field.others})
     for (Finalist& one : *some) {
-      Needs needs = EIGENVEIL_TRY(needs_of(one, target, error));
+      Needs needs;
+      if (const auto rows = EIGENVEIL_TRY(search(*one.by_rows, least.rows))) needs.rows = rounded_up(*rows);
+      needs.epsilon = EIGENVEIL_TRY(search(*one.by_epsilon, least.epsilon));
       if (beyond && needs.rows && *needs.rows <= arena.rows()) needs.rows.reset();
       if (beyond && needs.epsilon && *needs.epsilon <= arena.epsilon().value()) needs.epsilon.reset();
       lower(least.rows, needs.rows);

@@ -114,6 +114,36 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
   return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
 }
 
+Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
+                                  bool people) {
+  const auto number = [&](const char* key) {
+    const auto found = manifest.find(key);
+    return found != manifest.end() && found->is_number() ? *found : nlohmann::json();
+  };
+  if (manifest.value("private", false) != true)
+    return bad_input(fmt::format("'{}' is NOT PRIVATE, and what begins with it would not be either", path));
+  if (manifest.value("guarantee_kind", "") != "strict")
+    return bad_input(fmt::format(
+        "'{}' is private under a model of its rows alone, and what begins with it would promise no more", path));
+  // With a paper's noise: what that was certified for.
+  const nlohmann::json epsilon = number(manifest.contains("calibration") ? "certified_epsilon" : "epsilon");
+  const std::string adjacency = manifest.value("adjacency", "");
+  if (epsilon.is_null() || number("delta").is_null() || adjacency.empty())
+    return bad_input(
+        fmt::format("'{}' does not say what it promises: its manifest has no epsilon, delta or adjacency", path));
+  const bool of_people = manifest.contains("person");
+  if (people && !of_people)
+    return bad_input(fmt::format(
+        "'{}' promises something for one row, and this release for one person: it would promise them less", path));
+  nlohmann::json promise = {{"sha256", sha256},
+                            {"epsilon", epsilon},
+                            {"delta", number("delta")},
+                            {"adjacency", adjacency},
+                            {"unit", of_people ? "person" : "row"}};
+  if (manifest.contains("start")) promise["start"] = manifest["start"];
+  return promise;
+}
+
 std::string weight_in_words(const PersonOptions& person) {
   return person.least_rows == 1 ? "equal" : fmt::format("rows:{}", person.least_rows);
 }

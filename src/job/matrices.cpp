@@ -51,15 +51,19 @@ class HeldMatrices final : public HeldRows {
   std::optional<std::size_t> rows() const override { return job_.rows; }
   BoundingDiagnostics diagnostics() const override { return {}; }
   Result<ChargedOracle> charge(const ChargeRequest& request, Observer& observer) override {
-    auto charged =
-        EIGENVEIL_TRY(charge_plan(request.draft, MatrixOracle::largest_sensitivity(), request.privacy, request.run,
-                                  std::vector{job_.matrix_a, job_.matrix_b}, request.purpose, observer));
+    auto charged = EIGENVEIL_TRY(charge_plan(request.draft, MatrixOracle::largest_sensitivity(), request.privacy,
+                                             request.run, files(), request.purpose, observer));
     auto oracle = EIGENVEIL_TRY(
         MatrixOracle::make(matrices_, job_.rows, std::move(charged.reservation), std::move(charged.random)));
     return ChargedOracle{static_cast<Charge&&>(charged), std::move(oracle)};
   }
 
  private:
+  std::vector<std::string> files() const {
+    std::vector<std::string> all = files_of(job_.given_a, job_.matrix_a);
+    for (const std::string& path : files_of(job_.given_b, job_.matrix_b)) all.push_back(path);
+    return all;
+  }
   PrivateMatrices matrices_;
   const MatricesJob& job_;
 };

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include "eigenveil/data/sha256.hpp"
 #include "eigenveil/estimators/pca/pilot.hpp"
 #include "eigenveil/estimators/pca/score_plot.hpp"
+#include "eigenveil/job/manifest.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 #include "eigenveil/release/model.hpp"
 
@@ -113,6 +115,9 @@ Result<Rivals> rivals_of(const PcaJob& job, const OpenedData& opened) {
   EIGENVEIL_TRY(check_guess(job.guess, budget, open, d));
   Rivals rivals;
   rivals.guess = guessed_rows(job.guess, job.components, job.sparsity, job.fit.rows.row_bound);
+  if (const auto& begun = job.start.features; begun.size() == d && begun != opened.map.feature_names())
+    return bad_input(
+        "`start` has directions of other features than the data: they must be the same ones, in that order");
   const auto plot = EIGENVEIL_TRY(plot_of(job, opened));
   auto without_classes = plot;
   if (plot) without_classes->classes.clear();
@@ -140,18 +145,17 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
   return request;
 }
 
-Result<Matrix> read_start(const std::string& path) {
+Result<GivenStart> read_start(const std::string& path, bool people) {
   const Model model = EIGENVEIL_TRY(read_model(path));
-  if (!is_private(model))
-    return bad_input(fmt::format("'{}' is NOT PRIVATE, and what begins with its directions would not be either", path));
+  auto promise = EIGENVEIL_TRY(promise_of(model.manifest, path, EIGENVEIL_TRY(sha256_of_files({path})), people));
   const Matrix* components = model.array("components");
-  if (components == nullptr || components->rows() == 0)
+  if (components == nullptr || components->rows() == 0 || !model.manifest.contains("features"))
     return bad_input(fmt::format("'{}' holds no components to begin with: take a model of pca", path));
-  Matrix start = components->transpose();
-  for (Eigen::Index i = 0; i < start.cols(); ++i) {
-    const double length = start.col(i).stableNorm();
+  GivenStart start{components->transpose(), model.manifest["features"], std::move(promise)};
+  for (Eigen::Index i = 0; i < start.directions.cols(); ++i) {
+    const double length = start.directions.col(i).stableNorm();
     if (!(length > 0)) return bad_input(fmt::format("component {} of '{}' is zero and has no direction", i + 1, path));
-    start.col(i) /= length;
+    start.directions.col(i) /= length;
   }
   return start;
 }

@@ -70,8 +70,11 @@ Status write_outputs(Release& made, const FitJob& job, const Charge& charge, Obs
 }
 
 PrivateFiles files_of(const RowOptions& rows) {
-  if (!rows.pairs) return rows.data;
-  return PrivateFiles(private_files(rows.pairs->files), rows.pairs->files.person);
+  if (!rows.pairs) return files_of(rows.given, rows.data);
+  std::vector<std::string> files = private_files(rows.pairs->files);
+  for (const auto& view : {rows.pairs->given_x, rows.pairs->given_y})
+    for (const std::string& path : files_of(view, "")) files.push_back(path);
+  return PrivateFiles(files, rows.pairs->files.person);
 }
 
 // Rows have bounds; given matrices and encoded views have none of these options.
@@ -97,6 +100,8 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
   if (job.rows.person) add_person(model.manifest, *job.rows.person, opened.person, fit.rows);
   model.manifest["noise"] = noise_json(*charge.noise);
   model.manifest.update(fit.facts);
+  if (!fit.beside.empty())
+    model.manifest["guarantee"] = model.manifest["guarantee"].get<std::string>() + " " + fit.beside;
   for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
   if (opened.pairs) return model;
   add_columns(model.manifest, columns);
@@ -113,7 +118,7 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
 Status record_file(const PrivacyOptions& privacy, const Charge& charge, const std::string& path) {
   if (!charge.entry) return {};
   const auto hash = EIGENVEIL_TRY(sha256_of_files({path}));
-  auto ledger = EIGENVEIL_TRY(Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger));
+  auto ledger = EIGENVEIL_TRY(ledger_of(privacy));
   return ledger.record_model(charge.entry->id, hash);
 }
 

@@ -99,10 +99,6 @@ Result<Earlier> find_earlier(const ClipTrainJob& job, const nlohmann::json& iden
 
 }  // namespace
 
-Result<Ledger> ledger_of(const PrivacyOptions& privacy) {
-  return Ledger::open(privacy.ledger.empty() ? Ledger::default_path() : privacy.ledger);
-}
-
 nlohmann::json training_options_json(const ClipTrainJob& job) {
   const DescentOptions& descent = job.descent;
   const bool adam = descent.optimizer != Optimizer::kSgd;

@@ -10,9 +10,6 @@
 
 namespace eigenveil {
 
-/// The ledger that pays.
-Result<Ledger> ledger_of(const PrivacyOptions& privacy);
-
 /// The options of a run that a manifest tells.
 nlohmann::json training_options_json(const ClipTrainJob& job);
 

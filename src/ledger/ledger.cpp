@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/user_folder.hpp"
@@ -112,6 +113,14 @@ std::unique_ptr<Reservation> reserve_without_ledger(PrivacyPlan plan) {
 }
 
 std::string Ledger::default_path() { return (user_folder() / "ledger.db").string(); }
+
+Result<Ledger> Ledger::open_existing(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return bad_input(fmt::format(
+        "there is no ledger at '{}': give the right file, or make one with `eigenveil ledger create`", path));
+  return open(path);
+}
 
 Result<Ledger> Ledger::open(const std::string& path, std::chrono::milliseconds busy_timeout) {
   auto db = EIGENVEIL_TRY(Database::open(path, busy_timeout));

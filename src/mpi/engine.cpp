@@ -137,8 +137,9 @@ std::shared_ptr<Engine> engine() { return std::make_shared<MpiEngine>(); }
 Result<SharedRows> share_rows(const RowOptions& options, const OpenedData& opened, const RunOptions& run,
                               std::size_t reserved, Observer& observer) {
   if (!state().running) return internal_error("the MPI engine works within mpi::run only");
-  if (is_pipe(options.data))
-    return usage_error(options.data + ": is a pipe, which one process reads alone: copy it to a file, or use no MPI");
+  for (const std::string& path : options.pairs ? private_files(options.pairs->files) : std::vector{options.data})
+    if (is_pipe(path))
+      return usage_error(path + ": is a pipe, which one process reads alone: copy it to a file, or use no MPI");
   wire::v2::RankCommand command;
   *command.mutable_read() = read_message(options, opened, run, reserved);
   const auto read = [&] { return together(command, [&] { return joint_read(command.read(), observer); }); };

@@ -161,10 +161,11 @@ OnRanks kept_of(OnRanks left, std::uint64_t most, SecureRandom& random) {
   return kept;
 }
 
-// The owner of a hash adds up what all ranks have of its person and tells them; it counts the person, once. `kept` is
-// empty if all rows are.
-Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
-                                 std::vector<std::uint32_t>& kept, std::uint64_t most, SecureRandom& random) {
+// The owner of a hash adds up what all ranks have of its person and tells them; it counts the person, once. A rank owns
+// hashes whether it has rows or not, so `most` alone says whether rows are left out.
+Result<PersonRule::Shared> share_people(const std::vector<PersonId>& people,
+                                        const std::vector<std::uint32_t>& rows_here, std::optional<std::uint64_t> most,
+                                        SecureRandom& random) {
   struct Less {
     bool operator()(const PersonId& a, const PersonId& b) const {
       return a.high != b.high ? a.high < b.high : a.low < b.low;
@@ -173,20 +174,20 @@ Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vecto
   const std::size_t n = ranks();
   std::vector<std::string> asked(n);
   std::vector<std::vector<std::size_t>> whose(n);
-  std::size_t counted = 0;
+  PersonRule::Shared shared{0, rows_here, rows_here};
   for (std::size_t p = 0; p < people.size(); ++p) {
     if (people[p].missing()) {
-      ++counted;  // nobody else has such a one
+      ++shared.people;  // nobody else has such a one
       continue;
     }
     const std::size_t owner = people[p].low % n;
-    put(asked[owner], Counted{people[p], rows_of[p]});
+    put(asked[owner], Counted{people[p], rows_here[p]});
     whose[owner].push_back(p);
   }
   const auto questions = exchange(asked);
   struct All {
     std::uint64_t rows = 0;
-    OnRanks kept = {};
+    OnRanks on = {};
     std::size_t told = 0;  // how many ranks
   };
   std::map<PersonId, All, Less> all;
@@ -194,46 +195,46 @@ Result<std::size_t> share_people(const std::vector<PersonId>& people, std::vecto
     for (const Counted& one : as<Counted>(questions[r])) {
       All& person = all[one.id];
       person.rows += one.rows;
-      if (!kept.empty()) person.kept.emplace_back(r, one.rows);
+      person.on.emplace_back(r, one.rows);
     }
-  if (!kept.empty())
-    for (auto& [id, person] : all) person.kept = kept_of(std::move(person.kept), most, random);
-  counted += all.size();
+  if (most)
+    for (auto& [id, person] : all) person.on = kept_of(std::move(person.on), *most, random);
+  shared.people += all.size();
   std::vector<std::string> answers(n);
   for (std::size_t r = 0; r < n; ++r)
     for (const Counted& one : as<Counted>(questions[r])) {
       All& person = all[one.id];
-      const std::uint64_t here = kept.empty() ? one.rows : person.kept[person.told++].second;
       put(answers[r], Told{static_cast<std::uint32_t>(std::min<std::uint64_t>(person.rows, UINT32_MAX)),
-                           static_cast<std::uint32_t>(here)});
+                           static_cast<std::uint32_t>(person.on[person.told++].second)});
     }
   const auto told = exchange(answers);
   for (std::size_t r = 0; r < n; ++r) {
     const auto answered = as<Told>(told[r]);
+    if (answered.size() != whose[r].size()) return internal_error("a rank told of other people than it was asked for");
     for (std::size_t i = 0; i < answered.size(); ++i) {
-      rows_of[whose[r][i]] = answered[i].rows;
-      if (!kept.empty()) kept[whose[r][i]] = answered[i].kept;
+      shared.rows_of[whose[r][i]] = answered[i].rows;
+      shared.kept[whose[r][i]] = answered[i].kept;
     }
   }
-  return counted;
+  return shared;
 }
 
 // Every rank gets here, or says that it did not: none waits for one that failed.
 void add_people(RowOptions& options, const wire::v2::RankPeople& message, bool& shared) {
   if (message.column().empty()) return;
   options.person = PersonOptions{message.column(), message.least_rows(), {}, message.missing_is_own()};
-  const std::uint64_t most = message.most_rows();
-  if (most > 0) options.person->most_rows = most;
+  if (message.most_rows() > 0) options.person->most_rows = message.most_rows();
   PeopleElsewhere elsewhere{};
   std::memcpy(elsewhere.key.data(), message.key().data(), std::min(elsewhere.key.size(), message.key().size()));
   // Not the stream of the noise, nor those that ranks draw from.
   const auto random = std::make_shared<SecureRandom>(
       message.has_insecure_seed() ? SecureRandom::insecure(~message.insecure_seed()) : SecureRandom::from_kernel());
-  elsewhere.share = [&shared, most, random](const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
-                                            std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
+  elsewhere.share = [&shared, most = options.person->most_rows, random](
+                        const std::vector<PersonId>& people,
+                        const std::vector<std::uint32_t>& rows_here) -> Result<PersonRule::Shared> {
     shared = true;
     if (!everywhere(true)) return internal_error(kAnotherFailed);
-    return share_people(people, rows_of, kept, most, *random);
+    return share_people(people, rows_here, most, *random);
   };
   options.people_elsewhere = std::make_shared<const PeopleElsewhere>(std::move(elsewhere));
 }

@@ -158,7 +158,12 @@ std::optional<Composition> Composition::of(const std::vector<Source>& sources, D
     out.complete_ = true;
     return out;
   }
-  const Window window = window_of(terms, grid.step);
+  Window window = window_of(terms, grid.step);
+  // Up to where what escapes, M e^{-theta W - 28}, is no more than all answers together may cut off, if losses go that
+  // far.
+  const double most_escaped = grid.log_tail + std::log(answers);
+  const double quiet = (out.log_moment_ - kWindowLog - most_escaped) / (grid.theta * grid.step);
+  window.high = std::max(window.high, std::min(std::ceil(quiet), window.most));
   points_wanted = window.high - window.low + 1;
   if (!(points_wanted <= most_points)) return std::nullopt;
   if (!(std::abs(window.low) < 1e15)) return points_wanted = 0, std::nullopt;  // indices must stay exact

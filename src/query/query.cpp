@@ -105,10 +105,23 @@ PrivateSum outline(const ClassSums& query, const Asked& at) {
 }
 
 Result<std::vector<Int128>> sum_of(const ClassSums& query, const BoundedRows& rows) {
+  if (query.classes == 1)
+    return count_sum(rows, rows.columns(), BlockValues::kOmit,
+                     [](const RowBlock& block, std::vector<std::int64_t>& sum) {
+                       constexpr std::size_t kFit = 1024;  // entries of at most 2^20 in 32 bits
+                       std::vector<std::int32_t> part(block.columns);
+                       for (std::size_t first = 0; first < block.rows; first += kFit) {
+                         std::fill(part.begin(), part.end(), 0);
+                         for (std::size_t i = first; i < std::min(first + kFit, block.rows); ++i)
+                           for (std::size_t j = 0; j < block.columns; ++j)
+                             part[j] += block.lattice[i * block.columns + j];
+                         for (std::size_t j = 0; j < block.columns; ++j) sum[j] += part[j];
+                       }
+                     });
   return outer_sum(rows, query.classes, 1.0, [&](const RowBlock& block, double* t) {
     std::fill_n(t, block.rows * query.classes, 0.0);
     for (std::size_t i = 0; i < block.rows; ++i) {
-      const std::size_t c = query.classes == 1 ? 0 : rows.classes()[block.first + i];
+      const auto c = static_cast<std::size_t>(rows.classes()[block.first + i]);
       if (c < query.classes) t[i * query.classes + c] = 1.0;
     }
   });

@@ -88,8 +88,8 @@ std::string table(const Model& model, const DirectionSet& set, const Findings& f
   const bool banded = found.deviation.rows() == components.rows() && found.deviation.cols() == components.cols();
   std::vector<std::size_t> order;
   for (Eigen::Index j = 0; j < components.cols(); ++j)
-    // With two views, the entries of the other are zero by construction.
-    if (kind_of(model.manifest).scores.size() == 1 || components(k, j) != 0) order.push_back(j);
+    // Of two views the entries of the other are zero, and of few loadings all others.
+    if (components(k, j) != 0 || components.row(k).isZero(0)) order.push_back(j);
   const auto magnitude = [&](std::size_t j) { return std::abs(components(k, j)); };
   const auto deviation = [&](std::size_t j) { return banded ? found.deviation(k, j) : 0.0; };
   const double shrunk = found.shrunk(k);
@@ -126,14 +126,15 @@ std::string pair_tables(const Model& model, const DirectionSet& set, const Findi
       "other.</p>\n";
   const Eigen::Index shown = std::min(K, kMostTables / 2);
   for (Eigen::Index k = 0; k < shown; ++k) {
-    if (k == kOpenTables / 2) page += fmt::format("<details>\n<summary>{} more</summary>\n", shown - k);
+    if (k == kOpenTables / 2 && shown > k + 1)
+      page += fmt::format("<details>\n<summary>{} more</summary>\n", shown - k);
     const std::string chip =
         found.judged ? fmt::format(" <span class=\"chip {0}\">{0}</span>", name(found.verdict(k))) : "";
     page += fmt::format(
         "<div class=\"pair\">\n<p class=\"between\"><b>{}</b>{}</p>\n<div class=\"tables\">\n{}{}</div>\n</div>\n",
         value_in_words(model, set, k), chip, table(model, set, found, k), table(model, set, found, K + k));
   }
-  return page + (shown > kOpenTables / 2 ? "</details>\n" : "");
+  return page + (shown > kOpenTables / 2 + 1 ? "</details>\n" : "");
 }
 
 std::string tables(const Model& model, const DirectionSet& set, const Findings& found) {
@@ -146,11 +147,11 @@ std::string tables(const Model& model, const DirectionSet& set, const Findings& 
   page += "</p>\n<div class=\"tables\">\n";
   const Eigen::Index shown = std::min(components.rows(), kMostTables);
   for (Eigen::Index k = 0; k < shown; ++k) {
-    if (k == kOpenTables)
+    if (k == kOpenTables && shown > k + 1)
       page += fmt::format("</div>\n<details>\n<summary>{} more</summary>\n<div class=\"tables\">\n", shown - k);
     page += table(model, set, found, k);
   }
-  return page + (shown > kOpenTables ? "</div>\n</details>\n" : "</div>\n");
+  return page + (shown > kOpenTables + 1 ? "</div>\n</details>\n" : "</div>\n");
 }
 
 }  // namespace

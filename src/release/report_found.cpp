@@ -227,6 +227,7 @@ std::string found_section(const Model& model, const ReportOptions& options) {
   std::string page;
   const std::string words = found_in_words(findings_of(model), kind, model.manifest);
   if (!words.empty()) page += fmt::format("<p class=\"verdict\">{}</p>\n", words);
+  if (kind.heads) page += fmt::format("<p class=\"verdict\">{}</p>\n", kNoVerdict);
   page += estimates_part(model) + pictures_part(model) + verdicts_part(model);
   if (kind.estimates.empty())
     for (const Figure& figure : kind.figures)

@@ -93,6 +93,7 @@ tbody th { font-weight: 400; }
 .keys li { margin: 0; }
 .keys i { display: inline-block; width: 0.9rem; height: 0.9rem; margin-right: 0.5rem; border-radius: 2px; border: 1px solid var(--rule); vertical-align: -0.1rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1.4rem; margin: 1.6rem 0; }
+.figures figure:last-child:nth-child(odd) { grid-column: 1 / -1; }
 figure { margin: 0; }
 .figures figure, figure.wide { background: var(--panel); border: 1px solid var(--rule); border-radius: 6px; padding: 1.1rem 1.1rem 0.9rem; }
 figure.wide { margin: 1.4rem 0; }
@@ -172,7 +173,8 @@ footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule
   .share { display: none; }
   .figures { grid-template-columns: minmax(0, 1fr); }
   .figures figure, figure.wide { padding: 0.7rem 0.5rem; }
-  .estimates .loading { width: 26%; }
+  .estimates .loading { width: 20%; }
+  .estimates tbody th { min-width: 5.2rem; }
   .words { grid-template-columns: 1fr; gap: 0.1rem; }
   .words dd { margin-bottom: 0.7rem; }
   .unsafe { padding-left: 0.8rem; }
@@ -189,7 +191,7 @@ footer { margin-top: 3.6rem; padding-top: 1rem; border-top: 1px solid var(--rule
   body { font-size: 10.5pt; }
   main { max-width: none; padding: 0; }
   h2 { margin-top: 1.8rem; }
-  h2, h3, summary { break-after: avoid; }
+  h2, h3, summary, p:has(+ pre) { break-after: avoid; }
   details::details-content { content-visibility: visible; height: auto; }
   figure, tr, pre, blockquote, .alarm, .caution, .tables table, .glance, .promise { break-inside: avoid; }
   .figures { grid-template-columns: minmax(0, 1fr); }

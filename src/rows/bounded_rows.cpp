@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -191,8 +192,12 @@ struct BatchWork {
       std::vector<double> features(d);
       while (const auto piece = pieces.next())
         for (std::size_t i = *piece * kRowsAtOnce; i < std::min((*piece + 1) * kRowsAtOnce, batch.rows); ++i) {
-          map.apply(&batch.values[i * raw_width], features.data());
-          fates[i] = bound_row(features.data(), d, lattice, &bounded[i * d]);
+          const double* row = &batch.values[i * raw_width];
+          if (!map.is_identity()) {
+            map.apply(row, features.data());
+            row = features.data();
+          }
+          fates[i] = bound_row(row, d, lattice, &bounded[i * d]);
         }
     });
   }
@@ -214,12 +219,10 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
   BoundedRows result(ChunkStore(d, storing), lattice, options.threads);
   auto ids = std::make_unique<PersonIds>(options.memory_bytes / 3, options.spill_folder);
   BatchWork work{map, lattice, source.columns().size(), {}, {}};
-  const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{8} << 20) / (8 * (d + work.raw_width)), 1, 8192);
-  RawBatch batch;
+  const std::string class_column = options.class_column ? source.columns()[*options.class_column] : "";
+  const std::size_t batch_rows = std::clamp<std::size_t>((std::size_t{6} << 20) / (8 * (d + work.raw_width)), 1, 8192);
   std::vector<double> features(d);
-  for (;;) {
-    EIGENVEIL_TRY(source.next(batch, batch_rows));
-    if (batch.rows == 0) break;
+  const auto take = [&](const RawBatch& batch) -> Status {
     if (options.person) {
       EIGENVEIL_TRY(check_people(batch, *options.person));
       EIGENVEIL_TRY(ids->append(batch.people.data(), batch.rows));
@@ -234,8 +237,8 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
       result.diagnostics_.shortened += work.fates[i] == RowFate::kShortened ? 1 : 0;
       bool zero = work.fates[i] == RowFate::kNotFinite;
       if (options.class_column) {
-        const auto found = EIGENVEIL_TRY(class_of(raw[*options.class_column], options, batch.first_row + i,
-                                                  source.columns()[*options.class_column]));
+        const auto found =
+            EIGENVEIL_TRY(class_of(raw[*options.class_column], options, batch.first_row + i, class_column));
         result.classes_.push_back(found);
         zero = zero || found < 0;
       }
@@ -243,7 +246,25 @@ Result<BoundedRows> BoundedRows::read(RowSource& source, const ColumnMap& map, c
       result.zeroed_.push_back(result.rows() + i);
       std::fill_n(&work.bounded[i * d], d, 0);
     }
-    EIGENVEIL_TRY(result.store_.append(work.bounded.data(), batch.rows));
+    return result.store_.append(work.bounded.data(), batch.rows);
+  };
+  // A batch is bounded and stored while the next one is read; what is wrong with the earlier one is said first.
+  RawBatch batch, ahead;
+  std::string part, part_ahead;
+  const auto read_ahead = [&]() -> Status {
+    EIGENVEIL_TRY(source.next(ahead, batch_rows));
+    part_ahead = source.part();
+    return {};
+  };
+  for (Status read = read_ahead();;) {
+    EIGENVEIL_TRY(read);
+    if (ahead.rows == 0) break;
+    std::swap(batch, ahead);
+    std::swap(part, part_ahead);
+    auto taken = std::async(std::launch::async, [&] { return take(batch); });
+    read = read_ahead();
+    if (const Status status = taken.get(); !status)
+      return part.empty() ? status.error() : Error{status.error().code, part + ", " + status.error().message};
     if (progress) progress(source.progress());
   }
   result.classed_ = options.class_column.has_value();
@@ -261,25 +282,27 @@ Result<ChunkStore> BoundedRows::numbered_counts(const PersonIds& ids, const Pers
   people_ = people.rows_of.size();
   person_ = std::move(people.person);
   rows_of_ = std::move(people.rows_of);
-  std::vector<std::uint32_t> to_come, wanted;
-  if (rule.most_rows) to_come = wanted = rows_of_;
-  if (rule.share) people_ = EIGENVEIL_TRY(rule.share(people.ids, rows_of_, wanted));
+  std::vector<std::uint32_t> to_come = rows_of_, wanted;
+  if (rule.share) {
+    auto shared = EIGENVEIL_TRY(rule.share(people.ids, rows_of_));
+    people_ = shared.people;
+    rows_of_ = std::move(shared.rows_of);
+    wanted = std::move(shared.kept);
+    if (rows_of_.size() != to_come.size() || wanted.size() != to_come.size())
+      return internal_error("the processes do not agree whose rows they hold");
+  }
   diagnostics_.one_row_each = std::all_of(rows_of_.begin(), rows_of_.end(), [](std::uint32_t m) { return m == 1; });
   if (rule.most_rows) {
-    const auto most =
-        static_cast<std::uint32_t>(std::min<std::size_t>(*rule.most_rows, std::numeric_limits<std::int32_t>::max()));
+    const auto most = static_cast<std::uint32_t>(*rule.most_rows);
     for (std::uint32_t& m : rows_of_) m = std::min(m, most);
-    if (!rule.share) wanted = rows_of_;
   }
+  if (!rule.share) wanted = rows_of_;
   ChunkStore rows_with = ids.counts();
   for (const std::uint32_t p : person_) {
-    auto m = static_cast<std::int32_t>(rows_of_[p]);
-    if (rule.most_rows) {
-      const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
-      --to_come[p];
-      if (kept) --wanted[p];
-      if (!kept) m = 0;
-    }
+    const bool kept = wanted[p] == to_come[p] || (wanted[p] > 0 && rule.below(to_come[p]) < wanted[p]);
+    --to_come[p];
+    if (kept) --wanted[p];
+    const auto m = static_cast<std::int32_t>(kept ? rows_of_[p] : 0);
     EIGENVEIL_TRY(rows_with.append(&m, 1));
   }
   return rows_with;

@@ -87,6 +87,14 @@ Status ChunkStore::append(const std::int32_t* rows, std::size_t count) {
     const std::size_t filled = rows_ % chunk_rows_;
     if (filled == 0) {
       if (rows_ > 0) EIGENVEIL_TRY(flush_open_chunk());
+      if (spilled() && count > chunk_rows_) {  // a whole chunk that is not the last one goes as it lies
+        if (!write_all(file_->descriptor, rows, chunk_bytes(), rows_ * columns_ * sizeof(std::int32_t)))
+          return spill_error("write", options_.spill_folder);
+        rows += chunk_rows_ * columns_;
+        rows_ += chunk_rows_;
+        count -= chunk_rows_;
+        continue;
+      }
       memory_.emplace_back();
       memory_.back().reserve(chunk_rows_ * columns_);
     }

@@ -109,7 +109,28 @@ Result<std::map<std::uint64_t, std::string>> records_of(zip_t* archive, const st
   return records;
 }
 
+// In the folder that all members are in.
+std::string manifest_name(zip_t* archive) {
+  const char* first = zip_get_name(archive, 0, 0);
+  const std::string name = first == nullptr ? "" : first;
+  return name.substr(0, name.find('/')) + "/extra/eigenveil.json";
+}
+
 }  // namespace
+
+Result<std::optional<std::string>> manifest_in(const std::string& archive) {
+  const auto opened = EIGENVEIL_TRY(open_archive(archive));
+  zip_stat_t status;
+  if (zip_stat(opened.archive.get(), manifest_name(opened.archive.get()).c_str(), 0, &status) != 0)
+    return std::optional<std::string>();
+  if ((status.valid & ZIP_STAT_SIZE) == 0 || status.size > archive.size())  // ours are stored as they are
+    return bad_input("its eigenveil.json is not what `clip train` writes");
+  const Owned<zip_file_t> member(zip_fopen_index(opened.archive.get(), status.index, 0));
+  std::string text(status.size, '\0');
+  if (!member || zip_fread(member.get(), text.data(), text.size()) != static_cast<zip_int64_t>(text.size()))
+    return bad_input("its eigenveil.json cannot be read");
+  return std::optional(std::move(text));
+}
 
 Result<std::string> marked_archive(const std::string& archive) {
   auto opened = EIGENVEIL_TRY(open_archive(archive));
@@ -158,8 +179,7 @@ Result<std::string> with_numbers(const std::string& archive, const std::vector<P
     }
   }
   for (const auto& [index, bytes] : records) EIGENVEIL_TRY(put(zip, static_cast<zip_int64_t>(index), nullptr, bytes));
-  const std::string first = zip_get_name(zip, 0, 0);
-  const std::string extra = first.substr(0, first.find('/')) + "/extra/eigenveil.json";
+  const std::string extra = manifest_name(zip);
   EIGENVEIL_TRY(put(zip, zip_name_locate(zip, extra.c_str(), 0), extra.c_str(), manifest));
   return closed(std::move(opened));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ Result<std::string> marked_archive(const std::string& archive);
 
 /// The numbers in these places. Refuses places outside of the archive's records.
 Result<std::vector<double>> numbers_at(const std::string& archive, const std::vector<ParameterPlace>& places);
+
+/// The extra file eigenveil.json, if there is one.
+Result<std::optional<std::string>> manifest_in(const std::string& archive);
 
 /// The same archive, byte for byte in every other member, with other numbers in these places and with `manifest` as its
 /// extra file eigenveil.json.

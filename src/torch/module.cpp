@@ -221,6 +221,12 @@ Result<ModuleFile> ModuleFile::read(const std::string& path) {
   return module;
 }
 
+Result<std::optional<std::string>> ModuleFile::manifest() const {
+  auto found = manifest_in(bytes);
+  if (found) return found;
+  return bad_input(fmt::format("{}: {}", printable(name), found.error().message));
+}
+
 Result<std::unique_ptr<TorchEncoder>> torch_encoder(const ModuleFile& file, const std::string& method,
                                                     const Tensor& like, const ModuleLimits& limits) {
   auto process = EIGENVEIL_TRY(ModuleProcess::start(file.name, limits));

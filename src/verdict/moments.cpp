@@ -260,6 +260,41 @@ Result<Matrix> population_root(const MomentMatrix& released) {
   return Matrix(spectrum.U * model.l.cwiseMax(least).cwiseSqrt().asDiagonal() * spectrum.U.transpose());
 }
 
+Result<UncertainPopulation> uncertain_population(const MomentMatrix& released) {
+  const auto spectrum = EIGENVEIL_TRY(spectrum_of(released, released.S.rows()));
+  const Law law{released.deviation, std::max(1.0, released.rows), released.mean_deviation};
+  Population model = stand_out(spectrum, law);
+  const Vector cos2 = guess(spectrum, law, model);
+  const Index p = model.p, d = released.S.rows();
+  // Of the differences within the bulk, entries of the variance s^2 with noise of the variance v, the share
+  // kept = s^2 / (s^2 + v) of what is seen is expected, give or take sqrt(kept v). A direction that stands out keeps
+  // cos^2 of its length, and may point towards any other by noise's deviation.
+  const double m = spectrum.size(p), noise = law.v(model.b, model.b);
+  const double seen = m > 1.5 ? spectrum.variance(p) * m / (m - 1) / (m + 1) : 0.0;
+  const double kept = seen > noise ? 1 - noise / seen : 0.0;
+  Vector values(d);
+  for (Index i = 0; i < d; ++i)
+    values[i] = i < p ? model.b + cos2[i] * (model.l[i] - model.b)
+                      : std::max(0.0, model.b + kept * (spectrum.w[i] - spectrum.level(p)));
+  Matrix deviation = Matrix::Constant(d, d, std::sqrt(kept * noise));
+  for (Index i = 0; i < p; ++i)
+    for (Index j = 0; j < d; ++j) deviation(i, j) = deviation(j, i) = std::sqrt(law.v(model.l[i], model.l[j]));
+  const double least = std::max({0.02 * model.b, 1e-4 * values.maxCoeff(), 1e-12});
+  Matrix root = spectrum.U * values.cwiseMax(least).cwiseSqrt().asDiagonal() * spectrum.U.transpose();
+  return UncertainPopulation{std::move(root), spectrum.U, std::move(values), std::move(deviation), least};
+}
+
+Result<Matrix> UncertainPopulation::draw(PublicStream& stream) const {
+  const Index d = values.size();
+  Matrix S = Matrix::Zero(d, d);
+  add_noise(S, 1, stream);
+  S = S.cwiseProduct(deviation);
+  S.diagonal() += values;
+  const auto pairs = EIGENVEIL_TRY(top_eigenpairs(S, static_cast<std::size_t>(d)));
+  const Matrix V = U * pairs.vectors;
+  return Matrix(V * pairs.values.cwiseMax(least).cwiseSqrt().asDiagonal() * V.transpose());
+}
+
 double noise_reach(double level, double m, double deviation, double rows, double mean_deviation) {
   // Wigner's semicircle of the noise and Marchenko and Pastur's of sampling together, at about the 95% quantile of the
   // largest eigenvalue (Tracy, Widom).

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "eigenveil/base/parallel.hpp"
 #include "eigenveil/linalg/decompositions.hpp"
@@ -19,6 +20,8 @@ constexpr int kNullDraws = 30;
 constexpr int kFits = 6;  // rounds that fit values to the release
 constexpr int kFitDraws = 8;
 constexpr int kJudgeDraws = 60;
+constexpr int kEnds = 3;         // rounds that look for the end of a band of ratios
+constexpr double kFarthest = 5;  // a logarithm
 constexpr double kBand = 1.96;
 
 /// Mean and deviation of the values that draws give.
@@ -54,12 +57,19 @@ class Runs {
     return found;
   }
 
-  Result<Values> values(const Vector& truth, int draws) {
+  Result<Values> values(const Vector& truth, int draws) { return values(truth, draws, std::identity()); }
+  /// Of their logarithms, which are not believed far below what was released.
+  Result<Values> logarithms(const Vector& truth, int draws) {
+    const Vector least = 0.02 * rerun_.released.values.cwiseMax(1e-300);
+    return values(truth, draws, [&](const Vector& values) { return Vector(values.cwiseMax(least).array().log()); });
+  }
+
+  Result<Values> values(const Vector& truth, int draws, const auto& scale) {
     Vector sum = Vector::Zero(K_), squares = Vector::Zero(K_);
     for (int i = 0; i < draws; ++i) {
-      const auto found = EIGENVEIL_TRY(draw(truth));
-      sum += found.values;
-      squares += found.values.cwiseAbs2();
+      const Vector found = scale(EIGENVEIL_TRY(draw(truth)).values);
+      sum += found;
+      squares += found.cwiseAbs2();
     }
     const Vector mean = sum / draws;
     const Vector variance = ((squares / draws - mean.cwiseAbs2()) * draws / (draws - 1)).cwiseMax(0.0);
@@ -141,14 +151,69 @@ Result<Vector> deviations_of_truth(Runs& runs, const Rerun& rerun, const Standin
   return deviation;
 }
 
+struct Band {
+  Vector low;
+  Vector high;
+};
+
+/// By as much below as above.
+Result<Band> even_band(Runs& runs, const Rerun& rerun, const StandingOut& out, const Values& about) {
+  const Vector wide = kBand * EIGENVEIL_TRY(deviations_of_truth(runs, rerun, out, about));
+  return Band{(out.values - wide).cwiseMax(0.0), (out.values + wide).cwiseMin(rerun.most)};
+}
+
+/// One end of the bands of ratios: the population whose releases, by their logarithms, are as far from what was
+/// released only one time in forty. `side`: 1 upwards, -1 downwards. Every draw has the random numbers of the one
+/// before, so that differences are those of the populations.
+Result<Vector> end_of_ratios(Runs& runs, const Rerun& rerun, const StandingOut& out, double side) {
+  const Index p = out.p;
+  const Vector seen = rerun.released.values.head(p).array().log();
+  const PublicStream same = runs.stream();
+  const Vector begin = out.values.head(p).cwiseMax(1e-3 * rerun.released.values.head(p)).array().log();
+  Vector at = begin, last, last_beyond;
+  for (int round = 0; round <= kEnds; ++round) {
+    runs.stream() = same;
+    Vector truth = Vector::Zero(runs.size());
+    truth.head(p) = at.array().exp();
+    const auto law = EIGENVEIL_TRY(runs.logarithms(in_order(truth, p, rerun.most), runs.some(kNullDraws)));
+    const Vector beyond = side * (law.mean.head(p) - seen) - kBand * law.deviation.head(p);  // 0: that is the end
+    Vector next = at;
+    for (Index i = 0; i < p; ++i) {
+      const double moved = round > 0 ? side * (at[i] - last[i]) : 0;
+      const double slope = std::abs(moved) > 1e-9 ? std::clamp((beyond[i] - last_beyond[i]) / moved, 0.4, 1.5) : 1.0;
+      next[i] = at[i] - side * beyond[i] / slope;
+      next[i] = begin[i] + side * std::clamp(side * (next[i] - begin[i]), 0.0, kFarthest);
+    }
+    last = at;
+    last_beyond = beyond;
+    at = next;
+  }
+  Vector end = Vector::Zero(runs.size());
+  end.head(p) = at.array().exp();
+  return in_order(end, p, rerun.most);
+}
+
+Result<Band> band_of(Runs& runs, const Rerun& rerun, const StandingOut& out, const Values& about) {
+  auto band = EIGENVEIL_TRY(even_band(runs, rerun, out, about));
+  if (!rerun.ratios) return band;
+  // Releases of ratios are spread wider than draws say, upwards by their own size and downwards not: whichever end lies
+  // further out.
+  band.low = band.low.cwiseMin(EIGENVEIL_TRY(end_of_ratios(runs, rerun, out, -1)));
+  band.high = band.high.cwiseMax(EIGENVEIL_TRY(end_of_ratios(runs, rerun, out, 1)));
+  return band;
+}
+
 /// What the verdict says of the first q directions. `apart`: whether each value is told from the next.
-Status judge_drawn(Runs& runs, const Rerun& rerun, const StandingOut& out, const Vector& deviation,
+Status judge_drawn(Runs& runs, const Rerun& rerun, const StandingOut& out, const Band& band,
                    const std::vector<bool>& apart, Index q, Verdict& verdict) {
   DrawnDirections directions(runs.size() + 1, q);
   std::vector<Matrix> found;
   for (int i = 0; i < runs.some(kJudgeDraws); ++i) {
     Vector l = out.values;
-    for (Index j = 0; j < out.p; ++j) l[j] += deviation[j] * runs.stream().normal();
+    for (Index j = 0; j < out.p; ++j) {
+      const double z = runs.stream().normal() / kBand;
+      l[j] += z * (z > 0 ? band.high[j] - l[j] : l[j] - band.low[j]);
+    }
     const auto one = EIGENVEIL_TRY(runs.draw(in_order(l, out.p, rerun.most)));
     const Matrix coordinates = runs.coordinates(one.directions);
     directions.add(coordinates);
@@ -190,16 +255,14 @@ Result<Verdict> rerun_here(const Rerun& rerun) {
   if (q == 0) return verdict;
 
   const auto about = EIGENVEIL_TRY(runs.values(out.values, runs.some(kNullDraws)));
-  const Vector deviation = EIGENVEIL_TRY(deviations_of_truth(runs, rerun, out, about));
-  for (Index i = 0; i < q; ++i) {
-    verdict.low[i] = std::max(0.0, out.values[i] - kBand * deviation[i]);
-    verdict.high[i] = std::min(rerun.most, out.values[i] + kBand * deviation[i]);
-  }
+  const Band band = EIGENVEIL_TRY(band_of(runs, rerun, out, about));
+  verdict.low.head(q) = band.low.head(q);
+  verdict.high.head(q) = band.high.head(q);
   const Vector& seen = rerun.released.values;
   std::vector<bool> apart;  // a value has the variance 2 v
   for (Index i = 0; i + 1 < out.p; ++i)
     apart.push_back(seen[i] - seen[i + 1] > kApart / 2 * std::hypot(about.deviation[i], about.deviation[i + 1]));
-  EIGENVEIL_TRY(judge_drawn(runs, rerun, out, deviation, apart, q, verdict));
+  EIGENVEIL_TRY(judge_drawn(runs, rerun, out, band, apart, q, verdict));
   return verdict;
 }
 

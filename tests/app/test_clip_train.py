@@ -194,6 +194,25 @@ class ClipTrain(TrainTest):
         self.assertEqual(json.loads(extra["eigenveil.json"])["events"], result["events"])
         self.assertEqual([r["state"] for r in self.charged()], ["answered"])
 
+    def test_a_module_that_was_trained_before_promises_on_top_of_that(self):
+        """Its numbers are in the file that is written. Its manifest was replaced by one that knew nothing of it."""
+        self.script(Slope())
+        self.run_json(*self.command(*SEEDED, "--out", "seeded.pt"))
+        self.run_json(*self.command("--out", "first.pt", epsilon=7))
+        before = len(self.charged())
+        for command in (self.command(module="seeded.pt"), self.command("--loss-module", "seeded.pt")):
+            self.assertIn("NOT PRIVATE", self.run_program(*command, expect=BAD_INPUT).stderr)
+        self.data(who=np.arange(200) // 4)
+        self.assertIn("one person", self.run_program(*self.command("--person", "who", module="first.pt"), expect=BAD_INPUT).stderr)
+        self.assertEqual(len(self.charged()), before)
+        again = self.run_json(*self.command("--out", "second.pt", module="first.pt", epsilon=1))
+        words = "This module began with the numbers of another release (epsilon 7, delta 0.00001)"
+        self.assertEqual([again["start"][key] for key in ("epsilon", "delta", "adjacency", "unit")], [7, 1e-5, "add-remove-one", "row"])
+        self.assertIn(words, again["guarantee"])
+        self.assertTrue(any(warning.startswith(words) for warning in again["warnings"]))
+        third = self.run_json(*self.command("--out", "third.pt", module="second.pt", epsilon=2))
+        self.assertEqual((third["start"]["epsilon"], third["start"]["start"]["epsilon"]), (1, 7))
+
     def test_people(self):
         """The gradient tells how many pairs a batch has: of 50 people with 4 pairs each, all drawn, one pair each."""
         self.script(Counting())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The PCA family, covariance and forecasts, as a user runs them."""
+import hashlib
 import json
 import unittest
+import zipfile
 
 import numpy as np
 
@@ -67,6 +69,55 @@ class Family(AppTest):
             done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *BUDGET_FLAGS, "--method", *args,
                                     expect=code)
             self.assertIn(says, done.stderr)
+
+    def test_what_a_release_began_with_is_told_beside_its_guarantee(self):
+        """Where noise hides all rows a release may be what it began with, to the last digits: epsilon 0.001 is what it adds."""
+        self.fit("--method", "gram", "--epsilon", 4)
+        (self.folder / "model.npz").rename(self.folder / "start.npz")
+        start = np.load(self.path("start.npz"))["components"]
+        options = ("--method", "sparse-power", "--sparsity", 20, "--rounds", 1, "--epsilon", 0.001)
+        shown = []
+        for seed in range(4):
+            begun = self.fit(*options, "--insecure-seed", seed, "--start", "start.npz", "--report", "report.html")
+            shown.append(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2)
+        self.assertGreater(np.median(shown), 0.99)
+        manifest = json.loads(bytes(self.model()["manifest.json"]).decode())
+        self.assertEqual(manifest["start"], {"adjacency": "replace-one", "delta": 1e-6, "epsilon": 4, "unit": "row",
+                                             "sha256": hashlib.sha256((self.folder / "start.npz").read_bytes()).hexdigest()})
+        self.assertEqual(begun["start"], manifest["start"])
+        words = "This release began with the directions of another one (epsilon 4, delta 0.000001)"
+        self.assertTrue(any(warning.startswith(words) for warning in manifest["warnings"]))
+        report = (self.folder / "report.html").read_text()
+        self.assertEqual(report.count(words), 2, "a warning, and the guarantee word for word")
+        self.assertIn("The release that it began with.", report)
+        self.assertIn(words, self.fit(*options, "--start", "start.npz")["guarantee"])
+        self.fit(*options, *SEEDED)
+        self.assertLess(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2, 0.5)
+
+    def test_a_start_that_promises_less_is_refused(self):
+        rows = np.column_stack([self.rows, np.arange(10000) % 1000])
+        np.save(self.path("p.npy"), rows)
+        self.fit("--method", "gram")
+        (self.folder / "model.npz").rename(self.folder / "rows.npz")
+        self.fit("--method", "spiked", "--guarantee", "model", "--noise-variance", 1, "--spike", 30, "--no-ledger")
+        (self.folder / "model.npz").rename(self.folder / "modelled.npz")
+        charged = len(self.charged())
+        power = ("--row-bound", 15, "--components", 2, *BUDGET_FLAGS, "--method", "power", "--start")
+        for args, says in ((("d.npy", *power, "modelled.npz"), "under a model of its rows alone"),
+                           (("p.npy", "--person", "21", *power, "rows.npz"), "this release for one person"),
+                           (("d.npy", "--columns", "20,1-19", *power, "rows.npz"), "other features")):
+            self.assertIn(says, self.run_program("pca", *args, expect=BAD_INPUT).stderr)
+        self.assertEqual(len(self.charged()), charged)
+        manifest = json.loads(bytes(np.load(self.path("rows.npz"))["manifest.json"]).decode())
+        arrays = {name: array for name, array in np.load(self.path("rows.npz")).items() if name != "manifest.json"}
+        for key, value in (("guarantee_kind", None), ("epsilon", None), ("delta", "small"), ("adjacency", None), ("features", None)):
+            with zipfile.ZipFile(self.path("crafted.npz"), "w") as archive:
+                for name, array in arrays.items():
+                    with archive.open(f"{name}.npy", "w") as member:
+                        np.save(member, array)
+                archive.writestr("manifest.json", json.dumps({k: v for k, v in {**manifest, key: value}.items() if v is not None}))
+            self.run_program("pca", "d.npy", *power, "crafted.npz", expect=BAD_INPUT)
+        self.assertEqual(len(self.charged()), charged)
 
     def test_auto_says_what_it_chose_and_why(self):
         released = self.fit("--report", "report.html")

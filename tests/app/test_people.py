@@ -335,6 +335,9 @@ class People(AppTest):
         (self.folder / "who.txt").write_bytes(b"\xef\xbb\xbfp0\r\n" + b"".join(b"p%d%s\n" % (i // 2, b" " * (i % 3)) for i in range(1, 300)))
         self.run_program(*fit)
         self.assertEqual(json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))["people"], 150)
+        (self.folder / "who.txt").write_bytes(b"".join((b'"p ""%d"""\r\n' if i % 2 else b' "p ""%d""" \n') % (i // 2) for i in range(298)) + b'q\n"q"')
+        self.run_program(*fit)
+        self.assertEqual(json.loads(zipfile.ZipFile(self.path("m.npz")).read("manifest.json"))["people"], 150)
         self.write("who.txt", "".join("NA\n" if i == 3 else f"p{i // 2}\n" for i in range(300)))
         self.assertIn("the person's id is missing", self.run_program(*fit, expect=BAD_INPUT).stderr)
 

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 import unittest
 
-from support import BAD_INPUT, BUDGET as BUDGET_REFUSED, INTERNAL, PROGRAM, SOURCE, USAGE, AppTest
+from support import BAD_INPUT, BUDGET as BUDGET_REFUSED, BUDGET_FLAGS, INTERNAL, PROGRAM, SOURCE, USAGE, AppTest
 
 PATIENTS = [SOURCE / "examples" / "patients.csv", "--schema", SOURCE / "examples" / "patients.toml"]
 BUDGET = ["--epsilon", "2", "--delta", "1e-6", "--no-ledger", "--quiet"]
@@ -194,6 +194,13 @@ class Terminal(AppTest):
             self.assertIn("there is no ledger at", self.run_program("ledger", *words, "--ledger", "typo.db",
                                                                     expect=BAD_INPUT).stderr)
         self.assertEqual(self.files(), [])
+        self.write("d.csv", "1,2\n3,4\n")
+        fit = ["pca", "d.csv", "--header", "no", "--range", "0:9", "--components", 1, *BUDGET_FLAGS, "--out", "m.npz"]
+        for who in ([], ["--dataset", "x"]):
+            self.assertIn("there is no ledger at 'typo.db'", self.run_program(*fit, "--ledger", "typo.db", *who, expect=BAD_INPUT).stderr)
+        self.run_program(*fit, "--dataset", "x", expect=BAD_INPUT)
+        self.assertEqual(self.files(), ["d.csv"])
+        self.assertEqual(self.charged(), [])
 
     def text(self, name):
         return (self.folder / name).read_text()

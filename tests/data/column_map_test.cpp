@@ -132,6 +132,24 @@ TEST(ColumnMapping, TheIdentityPassesEverything) {
   EXPECT_THAT(map.feature_names(), ElementsAre("a", "b", "c"));
 }
 
+// Rows of such a map are not copied: what it says of one value more than copying would be left out.
+TEST(ColumnMapping, OnlyWhatCopiesIsTheIdentity) {
+  const auto of = [](NumericColumn last, double offset, double scale) {
+    return ColumnMap::from_parts({{"a", NumericColumn{-kInf, kInf}}, {"b", last}}, Vector{{0, offset}},
+                                 Vector{{1, scale}});
+  };
+  const NumericColumn any{-kInf, kInf};
+  EXPECT_TRUE(ColumnMap::identity({"a", "b"}).is_identity());
+  EXPECT_TRUE(of(any, 0, 1).is_identity());
+  EXPECT_FALSE(of(any, 0.5, 1).is_identity());
+  EXPECT_FALSE(of(any, 0, 2).is_identity());
+  EXPECT_FALSE(of({-kInf, 3}, 0, 1).is_identity());
+  EXPECT_FALSE(of({-3, kInf}, 0, 1).is_identity());
+  EXPECT_FALSE(of({-kInf, kInf, 0.0}, 0, 1).is_identity()) << "a missing value counts as 0";
+  EXPECT_FALSE(of(any, 0, 1).with_response(1, 1).is_identity());
+  EXPECT_FALSE(map_of(mixed(), Centering::kNone).is_identity());
+}
+
 TEST(ColumnMapping, PartsRebuildTheSameMap) {
   for (Centering centering : {Centering::kNone, Centering::kRange}) {
     const ColumnMap map = map_of(mixed(), centering);

@@ -71,7 +71,7 @@ TEST(Forecaster, AgreesWithRowsThatAreMade) {
                              Shape{"merged", wide, gram(2), 1}}) {
     const auto law = public_model(shape.model)->law();
     const Budget budget = budget_of(shape.epsilon);
-    const auto found = forecast(*estimator(shape.program), *law, budget, shape.model.rows, 6);
+    const auto found = forecast(*estimator(shape.program), *law, budget, shape.model.rows, 6, 2);
     ASSERT_TRUE(found.ok() && *found) << shape.words;
     const Spread slow = by_rows(shape.program, shape.model, budget);
     const double chance = 3 * slow.deviation * std::sqrt(1.0 / 5 + 1.0 / 6);

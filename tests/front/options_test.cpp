@@ -122,9 +122,28 @@ TEST_F(FrontLedger, ANamedBudgetPaysForRowsInMemoryAndIsKept) {
   EXPECT_EQ(ledger().show("patients")->reservations.size(), 1U);
 }
 
-TEST_F(FrontLedger, ADataSetThatIsNotThereIsRefused) { EXPECT_FALSE(release("nobody").ok()); }
+TEST_F(FrontLedger, ADataSetThatIsNotThereIsRefused) {
+  const auto refused = release("nobody");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("there is no ledger at"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "a mistyped path is no new ledger";
+  ASSERT_TRUE(ledger().create({"patients", DatasetBudget::Limit{*Epsilon::of(1.2), *Delta::of(1e-6)}}).ok());
+  EXPECT_FALSE(release("nobody").ok());
+}
+
+// Neither with a data set nor without one: then it would be a ledger without limits.
+TEST_F(FrontLedger, AMistypedPathIsNoNewLedger) {
+  for (const char* dataset : {"patients", ""}) {
+    const auto refused = release(dataset);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kBadInput);
+    EXPECT_THAT(refused.error().message, HasSubstr("there is no ledger at"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  }
+}
 
 TEST_F(FrontLedger, RowsInMemoryWithoutADataSetAreRecordedUnderOneName) {
+  ASSERT_TRUE(ledger().list().ok());
   const auto recorded = release("");
   ASSERT_TRUE(recorded.ok()) << recorded.error().message;
   EXPECT_THAT(recorded->warnings, ::testing::Contains(HasSubstr("outside any budget")));

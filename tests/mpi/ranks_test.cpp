@@ -208,6 +208,26 @@ TEST_F(Ranks, KeepAsManyRowsOfAPersonAsOneProcess) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_NEAR(many[i], kPeople / 6.0, 6 * deviation) << i;
 }
 
+// A rank without rows owns people's ids like any other: it once told all others to keep every row, at the weight of
+// two.
+TEST_F(Ranks, KeepAsManyRowsOfAPersonWhereARankHasNone) {
+  std::string text = "a,who\n";
+  for (int i = 0; i < 200; ++i) text += "1," + std::to_string(i / 4) + "\n";
+  RowOptions rows;
+  rows.data = dir_.write_file("t.csv.gz", gzip(text));  // shared by blocks of 256 rows: rank 0 has all
+  rows.source.header = HeaderRule::kYes;
+  rows.ranges = {"-1:1"};
+  rows.center = Center::kNone;
+  for (const std::size_t most : {1, 2, 4}) {
+    rows.person = PersonOptions{"who", 1, most};
+    const Both both = hold(rows);
+    EXPECT_EQ(both.many->here().rows(), 50 * most);
+    expect_same(both, ClassSums{1});
+    expect_same(both, ClassCounts{1});
+    expect_same(both, Gram{});
+  }
+}
+
 // One rank has so many people that their counts fill several pieces, and the others have one: what goes the same step
 // round the ranks has different numbers of pieces.
 TEST_F(Ranks, ExchangeMessagesOfDifferentLengths) {

@@ -201,6 +201,15 @@ TEST(Accountant, ReachesTheExtremesOfDeltaAndEpsilon) {
   EXPECT_NEAR(*delta_of({gaussian(44.7), pure(0.01)}, 1000) / 0.49, 1, 0.03);
 }
 
+// The backward direction's loss ends at 12, and all of delta lies within a few steps of there: what escaped the window
+// was once more than that.
+TEST(Accountant, SaysInfinityOfNoPlanWhoseLossEndsWhereDeltaDoes) {
+  const Events events{pure(0.01076996817423845, 17), pure(0.81687560466496723, 11),
+                      poisson(0.14260420904801796, 0.58723098560682674, 19)};
+  for (double delta = 1e-72; delta < 1e-60; delta *= 3) EXPECT_NEAR(epsilon_at(events, delta), 107, 10) << delta;
+  EXPECT_LT(epsilon_at(events, 3.7651448135072503e-68), 110.2);
+}
+
 TEST(Accountant, ComposesAMillionEventsInASecond) {
   const std::vector<Events> plans = {{pure(1e-3, 1000000)},
                                      {poisson(1e-3, 1, 1000000)},

@@ -71,6 +71,19 @@ std::vector<Int128> slow_apply(const std::vector<LatticeRow>& rows, const Matrix
 
 const std::vector<std::pair<int, std::size_t>> kThreadsAndChunks = {{1, 0}, {2, 100}, {5, 7}};
 
+// As many as 32 bits do not hold, in one chunk and in many.
+TEST(ColumnSums, OfTheLargestRowsAreExact) {
+  constexpr std::int32_t kMost = 1 << 20;
+  std::vector<LatticeRow> rows(10000, {kMost, 0});
+  for (std::size_t i = 7000; i < rows.size(); ++i) rows[i] = {0, -kMost};
+  for (const auto& [threads, chunk_rows] : kThreadsAndChunks) {
+    const auto bounded = lattice_rows(rows, 2, {.threads = threads, .chunk_rows = chunk_rows});
+    const auto sum = exact_sum(ClassSums{1}, bounded);
+    ASSERT_TRUE(sum.ok());
+    EXPECT_EQ(sum->values, (std::vector<Int128>{Int128{7000} * kMost, Int128{-3000} * kMost}));
+  }
+}
+
 TEST(ApplySum, EqualsTheDefinitionForAnyThreadsAndChunks) {
   const auto rows = random_rows(3000, 9);
   const Matrix X = orthonormal(Matrix::Random(9, 3));

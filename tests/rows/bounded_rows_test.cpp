@@ -40,5 +40,64 @@ TEST(ClassesOfRows, AreWholeNumbersThatFitOrNone) {
   }
 }
 
+// A file for every row; behind them the source fails, if it is told to.
+class Files final : public RowSource {
+ public:
+  Files(std::vector<double> rows, bool fails) : rows_(std::move(rows)), fails_(fails) {}
+  const std::vector<std::string>& columns() const override { return names_; }
+  std::optional<std::size_t> rows_announced() const override { return {}; }
+  double progress() const override { return 0; }
+  std::string part() const override { return at_ == 0 ? "" : "file " + std::to_string(at_); }
+  Status next(RawBatch& batch, std::size_t /*max_rows*/) override {
+    batch = {};
+    if (at_ == rows_.size()) return fails_ ? Status(bad_input("the last file is damaged")) : Status();
+    batch.rows = 1;
+    batch.values = {rows_[at_++]};
+    return {};
+  }
+
+ private:
+  std::vector<std::string> names_ = {"x"};
+  std::vector<double> rows_;
+  bool fails_;
+  std::size_t at_ = 0;
+};
+
+Result<BoundedRows> read_files(std::vector<double> rows, bool fails, int threads = 1) {
+  Files source(std::move(rows), fails);
+  BoundingOptions options{.bound = *RowBound::of(1e6)};
+  options.bits = 20;
+  options.threads = threads;
+  return BoundedRows::read(source, ColumnMap::identity({"x"}), options);
+}
+
+// The next batch is read while one is bounded: neither its file nor what is wrong with it comes first.
+TEST(ReadingAhead, WhatIsWrongWithTheEarlierRowIsSaid) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& rows : {std::vector<double>{1, kNone, 3}, {1, kNone}}) {
+    const auto refused = read_files(rows, true);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_TRUE(refused.error().message.starts_with("file 2, row 1, column 'x': the value is missing"))
+        << refused.error().message;
+  }
+  const auto damaged = read_files({1, 2}, true);
+  ASSERT_FALSE(damaged.ok());
+  EXPECT_EQ(damaged.error().message, "the last file is damaged");
+}
+
+TEST(ReadingAhead, EveryRowIsThereOnceAndInOrder) {
+  std::vector<double> rows(500);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<double>(i);
+  for (const int threads : {1, 3}) {
+    const auto read = read_files(rows, false, threads);
+    ASSERT_TRUE(read.ok());
+    ASSERT_EQ(read->rows(), rows.size());
+    std::vector<std::int32_t> buffer;
+    const std::int32_t* u = *read->store().read(0, buffer);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      ASSERT_EQ(u[i], static_cast<std::int32_t>(rows[i] / 1e6 * 0x1p20)) << i;
+  }
+}
+
 }  // namespace
 }  // namespace eigenveil

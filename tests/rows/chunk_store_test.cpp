@@ -48,6 +48,20 @@ TEST_P(StoredRows, ComeBackInOrderFromMemoryAndFromTheFile) {
 
 INSTANTIATE_TEST_SUITE_P(MemoryLimits, StoredRows, ::testing::Values(0, 121, 600, 5000, 1 << 20));
 
+// Whole chunks of one append go straight to the file; the last one stays in memory, even if it is whole.
+TEST(ChunkStore, TheLastChunkCanBeReplacedHoweverTheRowsCame) {
+  test::TempDir folder;
+  std::vector<std::int32_t> rows(40);
+  std::iota(rows.begin(), rows.end(), 0);
+  ChunkStore store(1, {0, folder.path().string(), 10});
+  ASSERT_TRUE(store.append(rows.data(), 11).ok());
+  ASSERT_TRUE(store.append(rows.data() + 11, 29).ok());
+  EXPECT_EQ(all_rows(store), rows);
+  for (std::size_t i = 30; i < 40; ++i) rows[i] = -1;
+  ASSERT_TRUE(store.write(3, rows.data() + 30).ok());
+  EXPECT_EQ(all_rows(store), rows);
+}
+
 TEST(ChunkStore, SaysWhereItCouldNotSpill) {
   ChunkStore store(1, {0, "/nonexistent/folder", 1});
   const std::int32_t row = 1;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,6 +19,8 @@ std::vector<std::int32_t> bound(const std::vector<double>& row, const Lattice& l
   bound_row(row.data(), row.size(), lattice, u.data());
   return u;
 }
+
+double square(double x) { return x * x; }
 
 double any_double(std::mt19937_64& random) {
   for (;;) {
@@ -117,6 +120,49 @@ TEST(Lattice, TellsClippedRowsFromKeptOnes) {
   const std::vector<double> outside = {0.8, 0.7};
   EXPECT_EQ(bound_row(inside.data(), 2, lattice, u.data()), RowFate::kKept);
   EXPECT_EQ(bound_row(outside.data(), 2, lattice, u.data()), RowFate::kShortened);
+}
+
+// The long way, for every row: u_j = trunc(a_j / max(B, ||a||) * L), with ||a|| = m s.
+RowFate long_way(const std::vector<double>& row, const Lattice& lattice, std::vector<std::int32_t>& u) {
+  u.assign(row.size(), 0);
+  double m = 0;
+  for (const double x : row) {
+    if (!std::isfinite(x)) return RowFate::kNotFinite;
+    m = std::max(m, std::fabs(x));
+  }
+  if (m == 0) return RowFate::kKept;
+  double squares = 0;
+  for (const double x : row) squares += (x / m) * (x / m);
+  const double s = std::sqrt(squares);
+  const bool too_long = m > lattice.radius / s;
+  const auto L = static_cast<double>(lattice.norm_bound());
+  for (std::size_t j = 0; j < row.size(); ++j)
+    u[j] = static_cast<std::int32_t>(row[j] / (too_long ? m : lattice.radius) * (too_long ? L / s : L));
+  shrink_to_bound(u.data(), u.size(), lattice.norm_bound());
+  return too_long ? RowFate::kShortened : RowFate::kKept;
+}
+
+TEST(Lattice, TheShortWayFindsWhatTheLongOneFinds) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<> normal;
+  for (int trial = 0; trial < 100000; ++trial) {
+    std::uniform_real_distribution<> exponent(trial % 3 == 0 ? -690 : -3, trial % 3 == 0 ? 690 : 3);
+    const Lattice lattice{std::exp(exponent(random)), 4 + trial % 17};
+    std::vector<double> row(1 + random() % 40);
+    double squares = 0;
+    for (double& x : row) squares += square(x = normal(random));
+    // From far inside over a hair's breadth on either side to far outside.
+    const double nearly = std::ldexp(normal(random), -static_cast<int>(random() % 60));
+    const double length = trial % 2 == 0 ? 1 + nearly : std::fabs(normal(random));
+    for (double& x : row) x = x / std::sqrt(squares) * length * lattice.radius;
+    if (trial % 50 == 0) row[random() % row.size()] = std::numeric_limits<double>::quiet_NaN();
+    if (trial % 50 == 1) row[random() % row.size()] = -std::numeric_limits<double>::infinity();
+    if (trial % 50 == 2) std::fill(row.begin(), row.end(), -0.0);
+    std::vector<std::int32_t> u(row.size(), 7), expected;
+    const RowFate fate = bound_row(row.data(), row.size(), lattice, u.data());
+    ASSERT_EQ(fate, long_way(row, lattice, expected)) << trial;
+    ASSERT_EQ(u, expected) << trial;
+  }
 }
 
 }  // namespace

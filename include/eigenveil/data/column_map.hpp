@@ -46,6 +46,8 @@ class ColumnMap {
   /// Maps one raw row. A NaN in a raw column makes all its features NaN, unless its spec says what a missing value
   /// counts as.
   void apply(const double* raw, double* features) const;
+  /// Features are the raw values themselves: `apply` only copies.
+  bool is_identity() const { return identity_; }
 
  private:
   /// Neighbouring numeric columns, or the features of one categorical column.
@@ -67,7 +69,8 @@ class ColumnMap {
   std::vector<double> upper_;
   std::vector<double> most_;  ///< likewise: a larger magnitude is no number
   std::vector<double> fill_;  ///< what counts instead; NaN: nothing does
-  double constant_ = 0;       ///< of the last feature; 0: there is none
+  bool identity_ = false;
+  double constant_ = 0;  ///< of the last feature; 0: there is none
 };
 
 }  // namespace eigenveil

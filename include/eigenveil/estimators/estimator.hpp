@@ -23,6 +23,7 @@ struct Fit {
   nlohmann::json facts = nlohmann::json::object();  ///< for the manifest, beside what every release says
   std::vector<std::string> warnings = {};
   nlohmann::json options = nlohmann::json::object();  ///< that followed from the budget, beside the estimator's own
+  std::string beside = {};  ///< a release that this one comes on top of, in words: part of what is guaranteed
   /// What its directions are worth: post-processing, for a release; forecasts do without. Empty: nothing is said.
   Judge judge = {};
 };

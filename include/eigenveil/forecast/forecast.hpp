@@ -56,7 +56,7 @@ Result<Forecast> forecast(const Estimator& estimator, const Sample& sample, cons
 /// seconds are those of the estimator alone, without looking at rows. None: the law does not tell what the estimator
 /// asks for.
 Result<std::optional<Forecast>> forecast(const Estimator& estimator, RowLaw& law, const Budget& budget,
-                                         std::size_t rows, std::size_t draws);
+                                         std::size_t rows, std::size_t draws, int threads);
 
 /// The index of the best; of those that are about as good the first.
 std::size_t best_of(const std::vector<Forecast>& forecasts);

@@ -19,10 +19,11 @@ class Rows {
   Rows(std::string path) : path_(std::move(path)) {}                 // NOLINT(google-explicit-constructor)
   Rows(const std::filesystem::path& path) : path_(path.string()) {}  // NOLINT(google-explicit-constructor)
 
-  /// A source that the caller opened, a pipe for instance. It is read once.
+  /// A source that the caller opened, a pipe for instance. It is read once. `files`: that it reads the rows from, for
+  /// the ledger, which charges the data set that they belong to.
   template <std::derived_from<RowSource> Source>
-  Rows(std::unique_ptr<Source> source)  // NOLINT(google-explicit-constructor)
-      : given_(std::make_shared<GivenRows>(std::move(source))) {}
+  Rows(std::unique_ptr<Source> source, std::vector<std::string> files = {})  // NOLINT(google-explicit-constructor)
+      : given_(std::make_shared<GivenRows>(std::move(source), kRowsInMemory, std::move(files))) {}
 
   /// Any expression of Eigen's, one row per row. Nothing is copied; what it refers to must live as long as the call.
   template <class Derived>

@@ -75,8 +75,12 @@ class PrivateFiles {
   std::string people_;
 };
 
-/// Refuses rows of a pipe for which nobody says who pays, and a pipe that says whose rows are: a ledger knows files by
-/// what is in them, and pipes not at all.
+/// The ledger that counts. Who charges makes none: a name that was mistyped would be a ledger without limits. The usual
+/// one alone is made where it is missing, for a record that no budget limits.
+Result<Ledger> ledger_of(const PrivacyOptions& privacy);
+
+/// Refuses a ledger that is not there, rows of a pipe for which nobody says who pays, and a pipe that says whose rows
+/// are: a ledger knows files by what is in them, and pipes not at all.
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data);
 
 /// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.

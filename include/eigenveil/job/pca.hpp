@@ -17,7 +17,7 @@ struct PcaJob {
   PowerOptions power = {};                             ///< the power methods; `power` itself takes no filter
   bool choose_rounds = false;                          ///< by forecast
   SpikedOptions spiked = {};                           ///< spiked
-  Matrix start = {};                                   ///< the power methods: directions to begin with
+  GivenStart start = {};                               ///< the power methods
   PublicGuess guess = {};                              ///< for forecasts
   std::optional<double> score_plot = {};  ///< share of the budget for a picture of the rows; by class, if they have one
 };
@@ -26,9 +26,9 @@ struct PcaJob {
 /// noise_variance, correlations also spread (d), a score plot also score_counts and score_edges.
 Study study(PcaJob job);
 
-/// Directions to begin with, as columns: the components of a released model. One that is not private is refused, since
-/// what begins there would not be private either.
-Result<Matrix> read_start(const std::string& path);
+/// The components of a released model, to begin with. One that is not private, or is so under a model alone, is
+/// refused: what begins there would promise no more.
+Result<GivenStart> read_start(const std::string& path, bool people);
 
 /// How well the methods would do on such rows.
 /// `score_plot`: what a picture of the rows takes of the budget.

@@ -86,6 +86,9 @@ class Ledger {
   /// lock; a ledger that has a second name (a hard link) is refused.
   static Result<Ledger> open(const std::string& path,
                              std::chrono::milliseconds busy_timeout = std::chrono::seconds(30));
+  /// The same, of a file that is there: whoever does not make a ledger for all to see makes none, or a name that was
+  /// mistyped would be one without limits.
+  static Result<Ledger> open_existing(const std::string& path);
   /// $XDG_DATA_HOME/eigenveil/ledger.db, or ~/.local/share/eigenveil/ledger.db.
   static std::string default_path();
 

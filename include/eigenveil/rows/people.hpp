@@ -19,11 +19,14 @@ struct PersonRule {
   bool numbered = true;  ///< rows tell whose they are, for batches: 4 bytes a row in memory. False: sums need it not
   /// Uniform on 0, ..., n - 1, from a secret stream: for `most_rows`.
   std::function<std::uint64_t(std::uint64_t)> below = {};
-  /// Where others hold rows of the same people: makes of how many rows a person has here how many they have in all, and
-  /// tells how many people this process is to count, so that all together count each once. `kept`, with `most_rows` as
-  /// long as `people` and without it empty: of all rows here, how many are to be kept.
-  std::function<Result<std::size_t>(const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
-                                    std::vector<std::uint32_t>& kept)>
+  /// What all processes that hold rows of the same people have of them together.
+  struct Shared {
+    std::size_t people = 0;              ///< that this process is to count, so that all together count each once
+    std::vector<std::uint32_t> rows_of;  ///< of each person here: how many rows they have in all
+    std::vector<std::uint32_t> kept;     ///< of these, how many of those that lie here stay
+  };
+  /// Where others hold rows of the same people: told how many each has here.
+  std::function<Result<Shared>(const std::vector<PersonId>& people, const std::vector<std::uint32_t>& rows_here)>
       share = {};
 
   bool total_private() const { return least_rows > 1; }

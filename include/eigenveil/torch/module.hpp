@@ -20,6 +20,8 @@ struct ModuleFile {
   std::string sha256;  ///< in hex, as sha256sum prints it
 
   static Result<ModuleFile> read(const std::string& path);
+  /// The manifest of `clip train`, which wrote the file; nothing: it was written by somebody else.
+  Result<std::optional<std::string>> manifest() const;
 };
 
 /// What the module's process may take.

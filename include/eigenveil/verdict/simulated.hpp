@@ -34,6 +34,20 @@ void add_noise(Matrix& S, double deviation, PublicStream& stream);
 /// the mean's error added, none of them so small that R could not be inverted.
 Result<Matrix> population_root(const MomentMatrix& released);
 
+/// A population of which a noisy second moment tells only so much. Entries that noise hides are as they are expected to
+/// be, given what is seen: two roots of the same mean, `root`, tell how far that goes.
+struct UncertainPopulation {
+  Matrix root;       ///< of the mean
+  Matrix U;          ///< eigenvectors of the mean
+  Vector values;     ///< its eigenvalues
+  Matrix deviation;  ///< of entries between them; sqrt 2 times as much on the diagonal
+  double least;      ///< eigenvalues are no smaller
+
+  /// A root of one population that it may be.
+  Result<Matrix> draw(PublicStream& stream) const;
+};
+Result<UncertainPopulation> uncertain_population(const MomentMatrix& released);
+
 /// What an estimator finds: values, descending, and directions, one per column.
 struct Found {
   Vector values;
@@ -60,6 +74,7 @@ struct Rerun {
   /// A value is more than noise if it lies this many deviations above what a population without it gives. Values that
   /// are squares have longer tails: 3.
   double pass = 2.4;
+  bool ratios = false;     ///< values are ratios, which noise in what they are divided by moves by factors
   double effort = 1;       ///< share of the usual number of draws
   Lying* lying = nullptr;  ///< if not null: filled where anything is more than noise
 };

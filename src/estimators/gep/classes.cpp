@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -186,8 +187,17 @@ class ClassesOnce {
         W.diagonal().array() += classes_.weights[c] * std::pow(classes_.sum_noise / classes_.counts[c], 2);
     return (W + W.transpose()) / 2;
   }
-  /// One release of classes whose means lie along `truth`: D = R U diag(l)^1/2 H, H = orthonormal rows over classes.
-  Result<Found> draw(const Vector& values, const Matrix& truth, const Matrix& root, PublicStream& stream) const;
+  /// Deviation of an entry of it: the noise of the Gram matrix, and of means beside means, which is that of
+  /// sum m_c e_c^T.
+  double within_noise() const {
+    const double means = options_.problem == ClassProblem::kFisher ? classes_.unshrunk.squaredNorm() : 0;
+    return std::hypot(gram_noise_, classes_.sum_noise * std::sqrt(2 * means / static_cast<double>(gram_.rows()))) /
+           classes_.rows;
+  }
+  /// One release of classes whose means lie along U: D = R U diag(l)^1/2 H, H = orthonormal rows over classes. `along`:
+  /// how the classes lie along each direction, as it was released.
+  Result<GepResult> draw(const Vector& values, const Matrix& U, const Matrix& along, const Matrix& R,
+                         PublicStream& stream) const;
 
   Classes classes_;
   Matrix gram_;  // a sum
@@ -195,22 +205,18 @@ class ClassesOnce {
   ClassOptions options_;
 };
 
-Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const Matrix& root,
-                                PublicStream& stream) const {
-  const Eigen::Index d = root.rows(), C = classes_.weights.size(), K = truth.cols();
-  const Matrix U = root * truth;
+Result<GepResult> ClassesOnce::draw(const Vector& values, const Matrix& U, const Matrix& along, const Matrix& R,
+                                    PublicStream& stream) const {
+  const Eigen::Index d = R.rows(), C = classes_.weights.size(), K = U.cols();
   const Vector roots = classes_.weights.cwiseSqrt();
-  // How the classes lie along each direction, as it was released: R^-1 (M - m) W^1/2 = U diag(l)^1/2 H. With
-  // T = R^-1 U, U^T R^-1 = T^T.
-  const Matrix along = truth.transpose() * (classes_.means.colwise() - classes_.mean) * roots.asDiagonal();
   const Matrix H = orthonormal(along.transpose()).leftCols(std::min(K, C));
   Matrix D = Matrix::Zero(d, C);
-  for (Eigen::Index i = 0; i < H.cols(); ++i) D += std::sqrt(values[i]) * (root * U.col(i)) * H.col(i).transpose();
+  for (Eigen::Index i = 0; i < H.cols(); ++i) D += std::sqrt(values[i]) * (R * U.col(i)) * H.col(i).transpose();
   // sir: B is the total, so that rows of one slice spread by what is left, R (I - U diag(l) U^T) R.
   Vector left = Vector::Ones(K);
   if (options_.problem == ClassProblem::kSliced) left = (1 - values.array()).max(1e-6).sqrt();
   const auto within = [&](const Matrix& Z) -> Matrix {
-    return root * (Z - U * ((1 - left.array()).matrix().asDiagonal() * (U.transpose() * Z)));
+    return R * (Z - U * ((1 - left.array()).matrix().asDiagonal() * (U.transpose() * Z)));
   };
   const double n = classes_.counts.cwiseMax(0.0).sum();
   const Matrix X = within(wishart_root(d, std::max(1.0, n - static_cast<double>(C)), stream));
@@ -231,8 +237,7 @@ Result<Found> ClassesOnce::draw(const Vector& values, const Matrix& truth, const
   const Vector counts = classes_.counts + classes_.count_noise * stream.normals(C, 1);
   set_averages(again.classes_, counts, sums);
   if (options_.problem == ClassProblem::kFisher) shrink_means(again.classes_);
-  const auto solved = EIGENVEIL_TRY(again.solve());
-  return Found{solved.values, solved.vectors};
+  return again.solve();
 }
 
 Result<Verdict> ClassesOnce::judge() const {
@@ -248,9 +253,18 @@ Result<Verdict> ClassesOnce::judge() const {
       .released = {solved.values, solved.vectors}, .components = options_.gep.components, .root = {}, .draw = {}};
   if (options_.problem == ClassProblem::kSliced) rerun.most = 0.999;
   rerun.pass = 3;
-  rerun.root = EIGENVEIL_TRY(population_root({within(), gram_noise_ / classes_.rows, classes_.rows, 0}));
-  rerun.draw = [&](const Vector& values, const Matrix& truth, PublicStream& stream) {
-    return wider.draw(values, truth, rerun.root, stream);
+  rerun.ratios = options_.problem == ClassProblem::kFisher;
+  const Matrix W = within();
+  const auto population = EIGENVEIL_TRY(uncertain_population({W, within_noise(), classes_.rows, 0}));
+  rerun.root = population.root;
+  // R^-1 (M - m) W^1/2 = U diag(l)^1/2 H. With T = R^-1 U, U^T R^-1 = T^T.
+  const Matrix apart = (classes_.means.colwise() - classes_.mean) * classes_.weights.cwiseSqrt().asDiagonal();
+  const Eigen::PartialPivLU<Matrix> back(rerun.root);
+  // What is not known of the population is another in every draw; its directions are told as those of the mean.
+  rerun.draw = [&](const Vector& values, const Matrix& truth, PublicStream& stream) -> Result<Found> {
+    const Matrix R = EIGENVEIL_TRY(population.draw(stream));
+    const auto again = EIGENVEIL_TRY(wider.draw(values, rerun.root * truth, truth.transpose() * apart, R, stream));
+    return Found{again.values, back.solve(R * again.vectors)};
   };
   return judge_rerun(rerun);
 }

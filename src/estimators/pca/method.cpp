@@ -60,7 +60,7 @@ Status check(const PcaProgram& program, std::size_t columns, const Budget& budge
   if (program.method == PcaMethod::kPilot && program.power.filter == RowFilter::kOff)
     return usage_error("`method` pilot needs a `filter`: shrink or drop");
   if (program.power.rounds < 1) return usage_error("`rounds` must be at least 1");
-  const Matrix& start = program.start;
+  const Matrix& start = program.start.directions;
   if (start.cols() > 0 && !iterates(program))
     return usage_error(
         fmt::format("`start` is where power, sparse-power and adaptive-power begin, and `method` {} does not",
@@ -101,11 +101,11 @@ Result<PcaFit> fit(const PcaProgram& program, Oracle& oracle) {
     auto spiked = EIGENVEIL_TRY(fit_spiked(oracle, program.options.preparation, program.spiked));
     return PcaFit{std::move(spiked.pca), spiked.noise_variance, spiked.assumed};
   }
-  auto pca =
-      EIGENVEIL_TRY(iterates(program) ? fit_power(oracle, program.options, power_options(program), program.start)
-                    : program.method == PcaMethod::kPilot  ? fit_pilot(oracle, program.options, power_options(program))
-                    : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
-                                                           : fit_gram(oracle, program.options));
+  auto pca = EIGENVEIL_TRY(
+      iterates(program) ? fit_power(oracle, program.options, power_options(program), program.start.directions)
+      : program.method == PcaMethod::kPilot  ? fit_pilot(oracle, program.options, power_options(program))
+      : program.method == PcaMethod::kSphere ? fit_sphere(oracle, program.options)
+                                             : fit_gram(oracle, program.options));
   return PcaFit{std::move(pca), {}};
 }
 
