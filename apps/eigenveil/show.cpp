@@ -48,8 +48,7 @@ void show_json(const Model& model, const OutputFlags& output) {
 }
 
 void show_choice(const json& choice) {
-  tell("{} was chosen from public facts alone. Forecasts on a public model:\n",
-       choice["chosen"].get<std::string>());
+  tell("{} was chosen from public facts alone. Forecasts on a public model:\n", choice["chosen"].get<std::string>());
   for (const auto& one : choice["forecasts"]) {
     if (one.contains("relative_error"))
       tell("  {:<40} relative error {:.3g}\n", one["method"].get<std::string>(), one["relative_error"].get<double>());

@@ -15,9 +15,9 @@ Result<PcaMethod> pca_method_from_name(std::string_view text);
 /// Directions that rounds begin with, and the release that they are of. What begins there tells of that release too, so
 /// whatever it promises it promises beside that one.
 struct GivenStart {
-  Matrix directions = {};                  ///< as columns of length 1; none: rounds begin anywhere
-  std::vector<std::string> features = {};  ///< what its entries belong to
-  nlohmann::json release = nlohmann::json::object();             ///< for the manifest: its epsilon, delta, adjacency and hash
+  Matrix directions = {};                             ///< as columns of length 1; none: rounds begin anywhere
+  std::vector<std::string> features = {};             ///< what its entries belong to
+  nlohmann::json release = nlohmann::json::object();  ///< for the manifest: its epsilon, delta, adjacency and hash
 };
 
 /// One of the PCA methods with all its options: what is forecast and a job runs.
