@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people cost: reading 10 million rows of a million people, and a Gram matrix of people with 20 rows each, beside
 // the same rows without people.
-//   bench_people [ROWS [reading|gram]]
+//   bench_people [ROWS [reading|gram|memory]]
 #include <fmt/format.h>
 #include <fmt/os.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <string>
 
 #include "eigenveil/data/memory_source.hpp"
 #include "eigenveil/intake/rows.hpp"
 #include "eigenveil/rows/kernels.hpp"
+#include "eigenveil/rows/people.hpp"
 
 namespace {
 
@@ -65,6 +68,26 @@ void reading(std::size_t rows) {
   std::filesystem::remove(path);
   fmt::print("reading {} rows of {} columns: {:.2f} s; with {} people: {:.2f} s ({:+.0f}%)\n", rows, kColumns, without,
              people, with, 100 * (with / without - 1));
+}
+
+/// How much counting takes beside the ids and the counts themselves, for people who have two rows each.
+void memory(std::size_t people) {
+  const auto resident = [] {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("VmHWM:")) return 1024 * std::stod(line.substr(6));
+    return 0.0;
+  };
+  PersonIds ids(std::size_t{12} << 30, "");
+  for (std::size_t i = 0; i < 2 * people; ++i) {
+    const PersonId id = must(person_of(static_cast<double>(i % people), {}));
+    if (!ids.append(&id, 1)) std::exit(5);
+  }
+  const double before = resident();
+  const auto counts = must(ids.count_rows(1));
+  const double rows = 4.0 * 2 * static_cast<double>(people);  // what is told of each
+  fmt::print("counting {} people: {:.1f} bytes per person\n", counts.people,
+             (resident() - before - rows) / static_cast<double>(people));
 }
 
 class Peopled final : public RowSource {
@@ -122,7 +145,8 @@ void gram(std::size_t rows) {
 int main(int argc, char** argv) {
   const std::size_t rows = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10'000'000;
   const std::string part = argc > 2 ? argv[2] : "";
-  if (part != "gram") reading(rows);
-  if (part != "reading") gram(rows / 10);
+  if (part.empty() || part == "reading") reading(rows);
+  if (part.empty() || part == "gram") gram(rows / 10);
+  if (part.empty() || part == "memory") memory(rows / 2);
   return 0;
 }

@@ -194,24 +194,27 @@ class Estimator(Release):
     def _listener(self) -> Any:
         return _bar() if self.progress is True else self.progress or None
 
-    def _release(self, tables: Sequence[Table], options: dict[str, Any], stacklevel: int = 3) -> Model:
+    def _release(self, tables: Sequence[Table], options: dict[str, Any]) -> Model:
         for one in tables:
             if getattr(self, "person", None) is not None and one.unfit:
                 raise BadInput(f"`person`: {one.unfit}")
 
         # Before the charge: where warnings are errors, nothing is charged.
         def warn(words: str) -> None:
-            warnings.warn(self._named(words) + ".", ConcernWarning, stacklevel=stacklevel + 1)
+            warnings.warn(self._named(words) + ".", ConcernWarning, stacklevel=4)
 
         try:
             core = _core.fit(self._kind, [one.source for one in tables], options, self._spending(), self._listener(), warn)
         except EigenveilError as error:
             raise self._said(error) from None
-        model = Model(core)
-        for warning in model.warnings:
+        return Model(core)
+
+    def _told(self) -> Any:
+        """What the release warns of, once it is kept: where warnings are errors, it is paid for all the same."""
+        for warning in self.model_.warnings:
             kind = NotPrivateWarning if "NOT PRIVATE" in warning else ReleaseWarning
-            warnings.warn(warning, kind, stacklevel=stacklevel)
-        return model
+            warnings.warn(warning, kind, stacklevel=3)
+        return self
 
     def _keep(self, model: Model, features: list[str] | None, count: int | None) -> None:
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:

@@ -51,7 +51,7 @@ class _Responding(RowEstimator):
             if second != [_Y]:
                 raise UsageError(f"a column is called {_Y!r}, as the {what} beside the rows: name a `{option}` instead")
         self._keep(self._release([rows], self._options()), names, count if self._beside() else None)
-        return self
+        return self._told()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

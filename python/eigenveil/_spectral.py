@@ -33,7 +33,7 @@ class _Spectral(SpectralRelease, Transformer, RowEstimator):
         rows = table(X, what="X")
         names, count = rows.names, rows.columns
         self._keep(self._release([rows], self._options()), names, count)
-        return self
+        return self._told()
 
     def _keep(self, model: Model, features: list[str] | None, count: int | None) -> None:
         super()._keep(model, features, count)

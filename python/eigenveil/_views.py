@@ -101,7 +101,7 @@ class CCA(CorrelationsRelease, _TwoViews, Generalized):
         rows, options, left, right = self._tables(X, y)
         self._keep(self._release([rows], options), left.names, left.columns)
         self._keep_second(right)
-        return self
+        return self._told()
 
     def transform(self, X: Any, Y: Any = None) -> Any:
         """Scores of both views; of an array or a frame X alone, its own. They describe single rows and are not private."""
@@ -184,7 +184,7 @@ class GEP(MatricesRelease, Estimator):
         A, B = _pair(X, y, "two matrices")
         matrices = [table(A, what="A"), table(B, what="B")]
         self._keep(self._release(matrices, self._options()), None, matrices[0].columns)
-        return self
+        return self._told()
 
     def cost(self, rows: int | None = None, columns: int | Sequence[str] | None = None) -> list[dict[str, Any]]:
         """There is none to forecast: a matrix of the user's own is charged as it is."""
@@ -230,7 +230,7 @@ class ContrastiveHeads(HeadsRelease, _TwoViews, Estimator):
         names, count = views[0].names, views[0].columns
         self._keep(self._release(views, self._options()), names, count)
         self._keep_second(views[1])
-        return self
+        return self._told()
 
     def _first_view(self, X: Any) -> Table:
         return _same_names(self._checked(table(X, what="X")), getattr(self, "feature_names_in_", None), "X")

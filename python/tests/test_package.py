@@ -52,6 +52,17 @@ def test_every_example_runs(name):
     assert found.attempted > 0
 
 
+def test_where_warnings_are_errors_what_was_paid_for_is_kept(rows):
+    pca = ev.PCA(**PCA, insecure_seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ev.ConcernWarning)
+        warnings.simplefilter("error", ev.NotPrivateWarning)
+        with pytest.raises(ev.NotPrivateWarning):
+            pca.fit(rows)
+    assert pca.components_.shape == (1, rows.shape[1])
+    assert pca.transform(rows).shape == (len(rows), 1)
+
+
 def test_everything_public_is_documented_and_shown():
     for name in ev.__all__:
         assert getattr(ev, name).__doc__, name

@@ -307,10 +307,8 @@ Result<std::optional<nlohmann::json>> begun_with(const std::string& path, const 
 void add_start(nlohmann::json& manifest, const nlohmann::json& start) {
   const std::string words = fmt::format(
       " This module began with the numbers of another release (epsilon {}, delta {}), and whoever sees it learns of "
-      "that "
-      "one too. What is promised here comes on top: if the other one was trained on these data as well, the two "
-      "together "
-      "promise what a ledger adds them up to.",
+      "that one too. What is promised here comes on top: if the other one was trained on these data as well, the two "
+      "together promise what a ledger adds them up to.",
       plain(start["epsilon"]), plain(start["delta"]));
   manifest["start"] = start;
   manifest["guarantee"] = manifest["guarantee"].get<std::string>() + words;

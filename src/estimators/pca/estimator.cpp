@@ -55,9 +55,8 @@ void add_start(Fit& fit, const GivenStart& start) {
   fit.facts["start"] = start.release;
   fit.beside = fmt::format(
       "This release began with the directions of another one (epsilon {}, delta {}), and whoever sees it learns of "
-      "that "
-      "one too. What is promised here comes on top: if the other one was made of these data as well, the two together "
-      "promise what a ledger adds them up to.",
+      "that one too. What is promised here comes on top: if the other one was made of these data as well, the two "
+      "together promise what a ledger adds them up to.",
       plain(start.release["epsilon"]), plain(start.release["delta"]));
   fit.warnings.push_back(fit.beside);
 }

@@ -156,8 +156,10 @@ Index certain(Verdict& verdict, Index found) {
   while (q < found && verdict.low[q] > 0) ++q;
   for (Index i = 0; i < std::ssize(verdict.judged); ++i) {
     Judged& one = verdict.judged[static_cast<std::size_t>(i)];
-    if (i<q&& static_cast<Index>(one.last)> q) one = {Standing::kWeak, 0, 0};
-    if (i < q) continue;
+    if (i < q) {
+      if (static_cast<Index>(one.last) > q) one = {Standing::kWeak, 0, 0};
+      continue;
+    }
     one = {};
     verdict.cos2[i] = verdict.estimate[i] = verdict.low[i] = 0;
     verdict.high[i] = std::max(verdict.high[i], verdict.line);

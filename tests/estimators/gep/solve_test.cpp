@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <Eigen/Cholesky>
 #include <set>
 
 #include "eigenveil/estimators/gep/flow.hpp"

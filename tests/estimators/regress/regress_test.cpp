@@ -28,7 +28,7 @@ struct Table {
   Vector least_squares() const {
     Matrix X(x.rows(), kColumns + 1);
     X << Vector::Ones(x.rows()), x;
-    return least_squares(X, y);
+    return eigenveil::least_squares(X, y);
   }
 };
 
