@@ -290,14 +290,12 @@ TEST(People, WeighWhatAllProcessesTogetherHaveOfThem) {
   test::RowsSetup setup{.bits = 12, .people = {1, 2, 1, -1}};
   setup.rule.missing_is_own = true;
   // Elsewhere there are three rows more of the first person, and somebody else counts them.
-  setup.rule.share = [](const std::vector<PersonId>& people, std::vector<std::uint32_t>& rows_of,
-                        std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
+  setup.rule.share = [](const std::vector<PersonId>& people,
+                        const std::vector<std::uint32_t>& rows_here) -> Result<PersonRule::Shared> {
     EXPECT_EQ(people.size(), 3U);
-    EXPECT_TRUE(kept.empty());
     EXPECT_TRUE(people[2].missing());
-    EXPECT_EQ(rows_of, (std::vector<std::uint32_t>{2, 1, 1}));
-    rows_of[0] += 3;
-    return 2;
+    EXPECT_EQ(rows_here, (std::vector<std::uint32_t>{2, 1, 1}));
+    return PersonRule::Shared{2, {5, 1, 1}, rows_here};
   };
   const auto shared = lattice_rows(rows, 1, setup);
   EXPECT_EQ(shared.units(), 2U);
@@ -312,12 +310,10 @@ TEST(People, KeepInOneProcessWhatAllOfThemAgreedUpon) {
   setup.rule.below = [](std::uint64_t) { return 0; };
   // Of four rows of the first person, one of them elsewhere, one here is kept; the second has too many as well, and
   // none of those that are kept is here.
-  setup.rule.share = [](const std::vector<PersonId>&, std::vector<std::uint32_t>& rows_of,
-                        std::vector<std::uint32_t>& kept) -> Result<std::size_t> {
-    EXPECT_EQ(kept, rows_of);
-    rows_of = {4, 3, 1};
-    kept = {1, 0, 1};
-    return 3;
+  setup.rule.share = [](const std::vector<PersonId>&,
+                        const std::vector<std::uint32_t>& rows_here) -> Result<PersonRule::Shared> {
+    EXPECT_EQ(rows_here, (std::vector<std::uint32_t>{3, 1, 1}));
+    return PersonRule::Shared{3, {4, 3, 1}, {1, 0, 1}};
   };
   const auto rows = lattice_rows({{300}, {200}, {100}, {50}, {30}}, 1, setup);
   EXPECT_EQ(rows.rows(), 2U);
