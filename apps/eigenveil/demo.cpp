@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "eigenveil/ledger/ledger.hpp"
 #include "options.hpp"
 #include "overwriting.hpp"
 #include "terminal.hpp"
@@ -37,6 +38,7 @@ int run(const std::string& images, const std::string& folder, const OutputFlags&
   job.fit.rows.center = Center::kPrivate;
   job.fit.rows.row_bound = *RowBound::of(20);
   job.fit.privacy.ledger = folder + "/ledger.db";
+  if (const auto made = Ledger::open(job.fit.privacy.ledger); !made) return fail(made.error());
   if (!output.quiet)
     complain(
         "Private PCA of Fashion-MNIST (60,000 images of 28x28 pixels) at epsilon 1, delta 1e-6. The same by hand:\n"

@@ -5,6 +5,7 @@
 
 #include "eigenveil/base/atomic_file.hpp"
 #include "eigenveil/job/clip.hpp"
+#include "eigenveil/ledger/ledger.hpp"
 #include "options.hpp"
 #include "overwriting.hpp"
 #include "terminal.hpp"
@@ -25,6 +26,8 @@ struct ClipDemoFlags {
   bool force = false;
 };
 
+std::string demo_ledger(const ClipDemoFlags& flags) { return flags.folder + "/ledger.db"; }
+
 Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const PairFiles& pairs) {
   std::vector<ClipJob> jobs;
   for (const double value : flags.epsilons) {
@@ -37,7 +40,7 @@ Result<std::vector<ClipJob>> demo_clip_jobs(const ClipDemoFlags& flags, const Pa
                 .pairs = pairs};
     job.fit.privacy.auto_delta = true;
     job.basis = 500;  // one encoding for all of them
-    job.fit.privacy.ledger = flags.folder + "/ledger.db";
+    job.fit.privacy.ledger = demo_ledger(flags);
     job.fit.out = fmt::format("{}/model-{:g}.npz", flags.folder, value);
     jobs.push_back(std::move(job));
   }
@@ -53,6 +56,7 @@ int run_clip_demo(const ClipDemoFlags& flags) {
   std::error_code failure;
   std::filesystem::create_directories(flags.folder, failure);
   if (failure) return fail(usage_error(fmt::format("cannot make the folder {}: {}", flags.folder, failure.message())));
+  if (const auto made = Ledger::open(demo_ledger(flags)); !made) return fail(made.error());
   PairFiles train;
   train.images = flags.data + "/train-images-idx3-ubyte.gz";
   train.labels = flags.data + "/train-labels-idx1-ubyte.gz";

@@ -781,7 +781,8 @@ class WithoutTorch(AppTest):
         alone = self.folder / "bin"
         alone.mkdir()
         shutil.copy(PROGRAM, alone / "eigenveil")
-        self.write("m.pt", "some file")
+        with zipfile.ZipFile(self.folder / "m.pt", "w") as module:
+            module.writestr("m/data.pkl", "some file")
         for args in (["clip", "train", "--module", "m.pt", "--data", "d.npz", "--sample-rate", 0.1, "--steps", 1, "--clip",
                       1], ["clip", "fit", "--images", "i.npy", "--captions", "c.txt", "--text-encoder",
                            "torchscript:m.pt"]):

@@ -147,7 +147,7 @@ class Pca(AppTest):
                             (["--range", "5:1"], "range"), (["--range", "x"], "range"), (["--range", "no=0:1"], "no"),
                             (["--schema", "s.toml"], "schema"), (["--columns", "7"], "7"), (["--nonsense"], "nonsense"),
                             (["--no-ledger", "--dataset", "x"], "ledger"), (["--insecure-seed", "x"], "seed"),
-                            (["--dataset", "unknown"], "unknown"), (["--out", "no/where.npz"], "no/where.npz"),
+                            (["--dataset", "unknown"], "there is no ledger"), (["--out", "no/where.npz"], "no/where.npz"),
                             (["--report", "no/where.html"], "no/where.html")]:
             with self.subTest(extra):
                 # the last one of a repeated option counts
@@ -155,7 +155,7 @@ class Pca(AppTest):
                 if extra[0] in ("--epsilon", "--delta", "--components"):
                     index = args.index(extra[0])
                     args = args[:index] + args[index + 2:]
-                done = self.run_program(*args, expect=3 if extra[0] == "--columns" else USAGE)
+                done = self.run_program(*args, expect=3 if extra[0] in ("--columns", "--dataset") else USAGE)
                 self.assertIn(word, done.stderr)
                 self.assertNotIn("model.npz", self.files())
         self.assertEqual(self.charged(), [])
