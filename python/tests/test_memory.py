@@ -78,7 +78,7 @@ def test_streams_larger_than_memory_flow_through(parquet, tmp_path, monkeypatch,
     setup = STREAMS[name] + "\ndef few(): return of(sys.argv[1])\ndef rows(): return of(sys.argv[2])"
     rows, megabytes = peak(setup, parquet / "few.parquet", parquet / "rows.parquet", more="{'memory': 128 << 20}")
     assert rows == ROWS
-    assert megabytes < 280  # less than the lattice, and half of the rows; a scan that is faster than the fit holds batches
+    assert megabytes < 310  # less than the lattice, and half of the rows; a scan that is faster than the fit holds batches
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "i4"])
