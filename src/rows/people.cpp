@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
 #include <utility>
 
 #include "eigenveil/base/parallel.hpp"
+#include "eigenveil/base/types.hpp"
 
 namespace eigenveil {
 namespace {
@@ -29,44 +31,77 @@ static_assert(sizeof(Slot) == 24);
 class Slots {
  public:
   explicit Slots(std::size_t size) : size_(size) {
-    void* memory = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = ::mmap(nullptr, bytes(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    ::madvise(memory, bytes(), MADV_HUGEPAGE);
+    ::madvise(memory, bytes(size), MADV_HUGEPAGE);
     slots_ = static_cast<Slot*>(memory);
   }
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
-  ~Slots() { ::munmap(slots_, bytes()); }
+  ~Slots() { ::munmap(slots_, bytes(size_)); }
   void swap(Slots& other) {
     std::swap(size_, other.size_);
     std::swap(slots_, other.slots_);
   }
 
   std::size_t size() const { return size_; }
-  std::size_t bytes() const { return size_ * sizeof(Slot); }
-  Slot& operator[](std::size_t i) { return slots_[i]; }
+  static std::size_t bytes(std::size_t size) { return size * sizeof(Slot); }
   const Slot* begin() const { return slots_; }
   const Slot* end() const { return slots_ + size_; }
+
+  // Where an id is looked for first: in the order of a hash, whatever the size.
+  Slot* home(const PersonId& id) const {
+    const std::uint64_t mixed = id.high * 0x9e3779b97f4a7c15;  // for ids that are no hashes
+    return slots_ + static_cast<std::size_t>(static_cast<UInt128>(mixed) * size_ >> 64);
+  }
+  // The place of an id, or the empty one where it would be.
+  Slot* place(const PersonId& id) const {
+    Slot* slot = home(id);
+    while (!slot->id.missing() && slot->id != id)
+      if (++slot == end()) slot = slots_;
+    return slot;
+  }
+
+  // Puts every slot into `to` and gives its memory back: both are passed from begin to end, so that never more than one
+  // of them is there.
+  void move_to(const Slots& to) const {
+    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
+    auto* from = reinterpret_cast<unsigned char*>(slots_);
+    std::size_t given_back = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (!slots_[i].id.missing()) *to.place(slots_[i].id) = slots_[i];
+      if (bytes(i + 1) >= given_back + kAtOnce) {
+        ::madvise(from + given_back, kAtOnce, MADV_DONTNEED);
+        given_back += kAtOnce;
+      }
+    }
+  }
 
  private:
   std::size_t size_;
   Slot* slots_;
 };
 
-// People by hash, open addressing.
+// People by hash, open addressing. Made nine tenths full by as many people as are expected, so that 24 bytes per person
+// are 27.
 class PersonTable {
  public:
-  explicit PersonTable(std::size_t most_bytes) : most_bytes_(most_bytes), slots_(std::size_t{1} << 12) {}
+  PersonTable(std::size_t expected, std::size_t most_bytes)
+      : most_bytes_(most_bytes), slots_(std::max<std::size_t>(kLeast, expected / 9 * 10)) {}
 
-  void prefetch(const PersonId& id) { __builtin_prefetch(&slots_[id.high & (slots_.size() - 1)], 1); }
+  static bool fits(std::size_t expected, std::size_t most_bytes) {
+    return expected / 9 * 10 <= kLeast || Slots::bytes(expected / 9 * 10) <= most_bytes;
+  }
+
+  void prefetch(const PersonId& id) { __builtin_prefetch(slots_.home(id), 1); }
 
   // The person's slot, made if it is new; none if there is no room for it.
   Slot* find(const PersonId& id, std::uint32_t next) {
-    Slot* slot = place(slots_, id);
+    Slot* slot = slots_.place(id);
     if (!slot->id.missing()) return slot;
-    if (4 * (used_ + 1) > 3 * slots_.size()) {
+    if (16 * (used_ + 1) > 15 * slots_.size()) {  // more than were expected
       if (!grow()) return nullptr;
-      slot = place(slots_, id);
+      slot = slots_.place(id);
     }
     ++used_;
     *slot = {id, next, 0};
@@ -76,20 +111,16 @@ class PersonTable {
   const Slots& slots() const { return slots_; }
 
  private:
-  static Slot* place(Slots& slots, const PersonId& id) {
-    std::size_t at = id.high & (slots.size() - 1);
-    while (!slots[at].id.missing() && slots[at].id != id) at = (at + 1) & (slots.size() - 1);
-    return &slots[at];
-  }
   bool grow() {
-    if (3 * slots_.bytes() > most_bytes_) return false;
-    Slots larger(2 * slots_.size());
-    for (const Slot& slot : slots_)
-      if (!slot.id.missing()) *place(larger, slot.id) = slot;
+    const std::size_t size = slots_.size() + slots_.size() / 8;
+    if (Slots::bytes(size) > most_bytes_) return false;
+    Slots larger(size);
+    slots_.move_to(larger);
     slots_.swap(larger);
     return true;
   }
 
+  static constexpr std::size_t kLeast = 1 << 12;
   std::size_t most_bytes_;
   std::size_t used_ = 0;
   Slots slots_;
@@ -120,6 +151,33 @@ std::uint64_t person_weight(std::uint64_t m, std::size_t least_rows) {
   return (std::uint64_t{1} << kPersonBits) / std::max<std::uint64_t>(m, least_rows);
 }
 
+// HyperLogLog (Flajolet, Fusy, Gandouet and Meunier 2007): of the hashes that fall to a register the most leading
+// zeros.
+void PersonIds::Sketch::add(std::uint64_t hash) {
+  const std::uint64_t mixed = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;  // for ids that are no hashes
+  const auto zeros = static_cast<std::uint8_t>(1 + std::countl_zero(mixed | (kRegisters - 1)));
+  std::uint8_t& most = zeros_[mixed & (kRegisters - 1)];
+  most = std::max(most, zeros);
+}
+
+std::size_t PersonIds::Sketch::about() const {
+  double sum = 0;
+  double empty = 0;
+  for (const std::uint8_t most : zeros_) {
+    sum += std::exp2(-most);
+    empty += most == 0 ? 1 : 0;
+  }
+  constexpr auto m = static_cast<double>(kRegisters);
+  double estimate = 0.7213 / (1 + 1.079 / m) * m * m / sum;
+  if (estimate <= 2.5 * m && empty > 0) estimate = m * std::log(m / empty);
+  return static_cast<std::size_t>(estimate * (1 + 4 * 1.04 / std::sqrt(m)));  // four standard errors more
+}
+
+std::size_t PersonIds::expected(std::size_t parts) const {
+  const auto each = static_cast<double>(std::min(seen_.about(), ids_.rows())) / static_cast<double>(parts);
+  return static_cast<std::size_t>(each + 4 * std::sqrt(each));
+}
+
 PersonIds::PersonIds(std::size_t memory_bytes, const std::string& spill_folder)
     : part_bytes_(memory_bytes / 3), spill_folder_(spill_folder), ids_(4, {part_bytes_, spill_folder, 0}) {}
 
@@ -127,6 +185,8 @@ ChunkStore PersonIds::counts() const { return ChunkStore(1, {part_bytes_, spill_
 
 Status PersonIds::append(const PersonId* ids, std::size_t count) {
   static_assert(sizeof(PersonId) == 4 * sizeof(std::int32_t));
+  for (std::size_t i = 0; i < count; ++i)
+    if (!ids[i].missing()) seen_.add(ids[i].high);
   words_.resize(4 * count);
   std::memcpy(words_.data(), ids, count * sizeof(PersonId));
   return ids_.append(words_.data(), count);
@@ -134,7 +194,8 @@ Status PersonIds::append(const PersonId* ids, std::size_t count) {
 
 // False: the part has more people than there is room for.
 Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& people) const {
-  PersonTable table(part_bytes_);
+  if (!PersonTable::fits(expected(parts), part_bytes_)) return false;
+  PersonTable table(expected(parts), part_bytes_);
   auto next = static_cast<std::uint32_t>(people.rows_of.size());
   std::vector<std::int32_t> buffer;
   std::vector<PersonId> ids(ids_.chunk_rows());
@@ -199,9 +260,10 @@ Status PersonIds::for_each_row(const Part& part, ChunkStore& numbers, const Row&
 // A row's number is first that of its person within the part, then how many rows they have: 4 bytes a person stay when
 // the table is gone.
 Result<std::optional<PersonIds::PartCount>> PersonIds::count_part(const Part& part, ChunkStore& rows_with) const {
+  if (!PersonTable::fits(expected(part.of), part.table_bytes)) return std::optional<PartCount>();
   std::vector<std::uint32_t> rows_of;
   {
-    PersonTable table(part.table_bytes);
+    PersonTable table(expected(part.of), part.table_bytes);
     std::uint32_t next = 0;
     bool fits = true;
     EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId& id, const PersonId* ahead, auto& number) {

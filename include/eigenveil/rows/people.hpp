@@ -84,8 +84,22 @@ class PersonIds {
   Result<std::optional<PartCount>> count_part(const Part& part, ChunkStore& rows_with) const;
   template <class Row>
   Status for_each_row(const Part& part, ChunkStore& numbers, const Row& row) const;
+  /// How many people there are, about: how large a table for them has to be.
+  class Sketch {
+   public:
+    void add(std::uint64_t hash);
+    std::size_t about() const;
+
+   private:
+    static constexpr std::size_t kRegisters = 1 << 14;
+    std::vector<std::uint8_t> zeros_ = std::vector<std::uint8_t>(kRegisters);
+  };
+  /// The people of one of so many parts: more are rare.
+  std::size_t expected(std::size_t parts) const;
+
   std::size_t part_bytes_;
   std::string spill_folder_;
+  Sketch seen_;
   ChunkStore ids_;
   std::vector<std::int32_t> words_;  // ids on their way to the store
 };
