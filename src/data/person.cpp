@@ -7,20 +7,59 @@
 #include <cmath>
 #include <cstring>
 
+#include "eigenveil/base/types.hpp"
 #include "eigenveil/data/whose.hpp"
 #include "people.hpp"
 #include "text.hpp"
 
 namespace eigenveil {
 
+namespace {
+
+constexpr std::size_t kShort = 15;  // bytes of an id that is its own number
+
+bool means_no_id(const PersonId& id) { return id.missing() || id == kUnreadPerson; }
+
+std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) {
+  const UInt128 product = static_cast<UInt128>(a) * b;
+  return static_cast<std::uint64_t>(product >> 64) ^ static_cast<std::uint64_t>(product);
+}
+
+// The bytes and how many there are: no two texts are the same number, nor is any of them one that means no id.
+PersonId numbered(std::string_view text) {
+  unsigned char bytes[16] = {};
+  std::memcpy(bytes, text.data(), text.size());
+  bytes[kShort] = static_cast<unsigned char>(text.size() + 1);
+  PersonId id;
+  std::memcpy(&id.low, bytes, 8);
+  std::memcpy(&id.high, bytes + 8, 8);
+  return id;
+}
+
+// Three Feistel rounds under the key: every number becomes another one, and nobody who writes ids knows which of them
+// will lie side by side in a table. One that means no id goes round again, as it cannot have been the first.
+PersonId scattered(PersonId id, const PersonColumn::Key& key) {
+  std::uint64_t own[2];
+  std::memcpy(own, key.data(), sizeof(own));
+  do {
+    id.high ^= folded_product(id.low ^ own[0], 0x9e3779b97f4a7c15);
+    id.low ^= folded_product(id.high ^ own[1], 0xc2b2ae3d27d4eb4f);
+    id.high ^= folded_product(id.low ^ own[0], 0xd6e8feb86659fd93);
+  } while (means_no_id(id));
+  return id;
+}
+
+}  // namespace
+
 PersonId person_of(std::string_view text, const PersonColumn::Key& key) {
   static_assert(crypto_shorthash_siphashx24_BYTES == 16 && crypto_shorthash_siphashx24_KEYBYTES == 16);
+  if (text.size() <= kShort) return scattered(numbered(text), key);
   unsigned char hash[16];
   crypto_shorthash_siphashx24(hash, reinterpret_cast<const unsigned char*>(text.data()), text.size(), key.data());
   PersonId id;
   std::memcpy(&id.high, hash, 8);
   std::memcpy(&id.low, hash + 8, 8);
-  if (id.missing() || id == kUnreadPerson) id.low = 2;
+  if (means_no_id(id)) id.low = 2;
   return id;
 }
 

@@ -237,8 +237,8 @@ TEST(People, MayHaveMillionsOfRows) {
   EXPECT_EQ(plain_of(rows).counts[0], 1 << 20);
 }
 
-// Test vectors of SipHash-2-4-128: nothing of the hash is left out, none of the key, no byte of the text.
-TEST(People, AreHashedByAll128Bits) {
+// SipHash-2-4-128 as OpenSSL computes it: nothing of the hash is left out, none of the key, no byte of the text.
+TEST(People, WithLongIdsAreHashedByAll128Bits) {
   PersonColumn::Key key;
   std::string text;
   for (unsigned char i = 0; i < 16; ++i) key[i] = i;
@@ -249,11 +249,54 @@ TEST(People, AreHashedByAll128Bits) {
     std::memcpy(bytes + 8, &id.low, 8);
     return fmt::format("{:02x}", fmt::join(bytes, ""));
   };
-  EXPECT_EQ(hex(), "a3817f04ba25a8e66df67214c7550293");
-  text.push_back('\0');
-  EXPECT_EQ(hex(), "da87c1d86b99af44347659119b22fc45");
-  text.push_back('\1');
-  EXPECT_EQ(hex(), "8177228da4a45dc7fca38bdef60affe4");
+  for (char i = 0; i < 16; ++i) text.push_back(i);
+  EXPECT_EQ(hex(), "6ee2a4ca67b054bbfd3315bf85230577");
+  text.push_back(16);
+  EXPECT_EQ(hex(), "473d06e8738db89854c066c47ae47740");
+}
+
+// Up to 15 bytes the id can be read off the number again: that no two are one needs no probability.
+TEST(People, WithShortIdsAreThePermutedBytesOfTheirIds) {
+  const auto product = [](std::uint64_t a, std::uint64_t b) {
+    const UInt128 all = static_cast<UInt128>(a) * b;
+    return static_cast<std::uint64_t>(all >> 64) ^ static_cast<std::uint64_t>(all);
+  };
+  std::mt19937_64 random(6);
+  for (int trial = 0; trial < 2000; ++trial) {
+    PersonColumn::Key key;
+    for (auto& byte : key) byte = static_cast<unsigned char>(trial % 4 == 0 ? 0 : random());
+    std::string text(random() % 16, '\0');
+    for (char& c : text) c = static_cast<char>(random() % (trial % 2 == 0 ? 2 : 256));
+    std::uint64_t own[2];
+    std::memcpy(own, key.data(), sizeof(own));
+    PersonId id = person_of(text, key);
+    EXPECT_FALSE(id.missing());
+    id.high ^= product(id.low ^ own[0], 0xd6e8feb86659fd93);
+    id.low ^= product(id.high ^ own[1], 0xc2b2ae3d27d4eb4f);
+    id.high ^= product(id.low ^ own[0], 0x9e3779b97f4a7c15);
+    char bytes[16];
+    std::memcpy(bytes, &id.low, 8);
+    std::memcpy(bytes + 8, &id.high, 8);
+    ASSERT_EQ(std::string(bytes, text.size()), text);
+    ASSERT_EQ(static_cast<std::size_t>(bytes[15]), text.size() + 1);
+  }
+}
+
+// Ids that are counted up, as most are, lie anywhere: whoever looks at some of the bits sees half of them set.
+TEST(People, WithIdsThatFollowEachOtherAreFarApart) {
+  const PersonColumn::Key key = {5, 1, 4};
+  constexpr int kIds = 1 << 14;
+  std::vector<int> set(128), in_part(64);
+  for (int i = 0; i < kIds; ++i) {
+    const PersonId id = person_of(fmt::format("P{:07}", i), key);
+    for (int bit = 0; bit < 64; ++bit) {
+      set[static_cast<std::size_t>(bit)] += static_cast<int>(id.high >> bit & 1);
+      set[static_cast<std::size_t>(64 + bit)] += static_cast<int>(id.low >> bit & 1);
+    }
+    ++in_part[id.low % 64];
+  }
+  for (const int count : set) EXPECT_NEAR(count, kIds / 2, 7 * 64) << "seven deviations";
+  for (const int count : in_part) EXPECT_NEAR(count, kIds / 64, 7 * 16);
 }
 
 TEST(People, IdsAreTextsAndWholeNumbers) {

@@ -10,7 +10,7 @@
 
 namespace eigenveil {
 
-/// Whose row it is: 128 bits of a keyed hash of the id. All zero: the row has no id.
+/// Whose row it is: 128 bits made of the id under a key. All zero: the row has no id.
 struct PersonId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -25,7 +25,7 @@ struct PersonColumn {
   Key key = {};        ///< secret, drawn for each run: who does not know it finds no two ids that collide
 };
 
-/// SipHash-2-4 of the exact bytes of a field: "1" and "01" are two people.
+/// Of the exact bytes of a field: "1" and "01" are two people. Up to 15 bytes no two texts become one, from 16 on it is their SipHash-2-4.
 PersonId person_of(std::string_view text, const PersonColumn::Key& key);
 
 /// The same of a number's decimal digits. Nothing for what is no integer below 2^53: two people could be one double.
