@@ -72,66 +72,85 @@ class ByCount {
   std::map<std::uint32_t, T> many_;
 };
 
-// Moves rows to where those of people with as many rows lie.
-class RowMover {
+// Goes through a store of one number per row, from some row on.
+class Numbers {
  public:
-  RowMover(std::size_t columns, const ChunkStore::Options& storing) : d_(columns), moved_(columns, storing) {}
-
-  // `rows_with`: of each row, how many rows its person has; 0 where it is left out.
-  Status count(const ChunkStore& rows_with) {
-    std::vector<std::int32_t> counts;
-    for (std::size_t chunk = 0; chunk < rows_with.chunks(); ++chunk) {
-      const std::int32_t* m = EIGENVEIL_TRY(rows_with.read(chunk, counts));
-      for (std::size_t i = 0; i < rows_with.rows_in(chunk); ++i)
-        if (m[i] != 0) ++places_[static_cast<std::uint32_t>(m[i])].next;
+  Numbers(const ChunkStore& store, std::size_t first) : store_(store), row_(first) {}
+  Status next(std::uint32_t& number) {
+    if (at_ == end_) {
+      const std::size_t chunk = row_ / store_.chunk_rows();
+      const std::int32_t* numbers = EIGENVEIL_TRY(store_.read(chunk, buffer_));
+      at_ = numbers + row_ % store_.chunk_rows();
+      end_ = numbers + store_.rows_in(chunk);
     }
+    number = static_cast<std::uint32_t>(*at_++);
+    ++row_;
     return {};
   }
 
-  // Calls visit(m, place of the first row of a person with m rows), ascending. Returns how many rows are kept.
-  template <class Visit>
-  std::size_t place(const Visit& visit) {
-    std::size_t kept = 0;
-    places_.for_each([&](std::uint32_t m, Place& place) {
-      if (place.next == 0) return;
-      visit(m, kept);
-      kept += std::exchange(place.next, kept);
+ private:
+  const ChunkStore& store_;
+  std::size_t row_;
+  const std::int32_t* at_ = nullptr;
+  const std::int32_t* end_ = nullptr;
+  std::vector<std::int32_t> buffer_;
+};
+
+// Moves a stretch of rows to where those of people with as many rows lie, in their order.
+class RowMover {
+ public:
+  RowMover(std::size_t first, std::size_t last) : first_(first), last_(last) {}
+
+  std::size_t first() const { return first_; }
+  std::size_t last() const { return last_; }
+
+  // `rows_with`: of each row, how many rows its person has; 0 where it is left out.
+  Status count(const ChunkStore& rows_with, ByCount<std::size_t>& all) {
+    Numbers numbers(rows_with, first_);
+    for (std::size_t row = first_; row < last_; ++row) {
+      std::uint32_t m = 0;
+      EIGENVEIL_TRY(numbers.next(m));
+      if (m != 0) ++places_[m].next;
+    }
+    places_.for_each([&](std::uint32_t m, const Place& place) {
+      if (place.next > 0) all[m] += place.next;
     });
-    return kept;
+    return {};
   }
 
-  Status allot(std::size_t kept, std::size_t runs) {
-    constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
-    most_ = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs), 4 * d_,
-                                    std::max<std::size_t>(65536, 4 * d_)) /
-            4;
-    return moved_.allot(kept);
+  // Says where the rows of people with m rows go from here: `next` on, which is moved behind them. A chunk that others
+  // write to as well is there from now on.
+  void place(std::uint32_t m, std::size_t& next, ChunkStore& to) {
+    Place& place = places_[m];
+    if (place.next == 0) return;
+    if (!to.spilled()) to.at(next);
+    next += std::exchange(place.next, next);
   }
 
-  // Returns where the row lies now.
-  Result<std::size_t> move(std::uint32_t m, const std::int32_t* from) {
+  // Returns where the row lies now. `most`: entries that may wait for a spilled store in one place.
+  Result<std::size_t> move(std::uint32_t m, const std::int32_t* from, ChunkStore& store, std::size_t most) {
+    const std::size_t d = store.columns();
     Place& place = places_[m];
     const std::size_t to = place.next++;
-    if (!moved_.spilled()) {
+    if (!store.spilled()) {
       if (to >= place.end) {
-        place.to = moved_.at(to);
-        place.end = (to / moved_.chunk_rows() + 1) * moved_.chunk_rows();
+        place.to = store.at(to);
+        place.end = (to / store.chunk_rows() + 1) * store.chunk_rows();
       }
-      place.to = std::copy_n(from, d_, place.to);
+      place.to = std::copy_n(from, d, place.to);
       return to;
     }
-    place.waiting.insert(place.waiting.end(), from, from + d_);
-    if (place.waiting.size() + d_ > most_) EIGENVEIL_TRY(put_waiting(place));
+    place.waiting.insert(place.waiting.end(), from, from + d);
+    if (place.waiting.size() + d > most) EIGENVEIL_TRY(put_waiting(place, store));
     return to;
   }
 
-  Result<ChunkStore> finish() {
+  Status finish(ChunkStore& store) {
     Status finished;
     places_.for_each([&](std::uint32_t /*m*/, Place& place) {
-      if (finished.ok() && !place.waiting.empty()) finished = put_waiting(place);
+      if (finished.ok() && !place.waiting.empty()) finished = put_waiting(place, store);
     });
-    EIGENVEIL_TRY(finished);
-    return std::move(moved_);
+    return finished;
   }
 
  private:
@@ -143,17 +162,16 @@ class RowMover {
     std::vector<std::int32_t> waiting = {};  // rows of a spilled store go to the file in stretches
   };
 
-  Status put_waiting(Place& place) {
-    const std::size_t rows = place.waiting.size() / d_;
-    EIGENVEIL_TRY(moved_.put(place.next - rows, place.waiting.data(), rows));
+  static Status put_waiting(Place& place, ChunkStore& store) {
+    const std::size_t rows = place.waiting.size() / store.columns();
+    EIGENVEIL_TRY(store.put(place.next - rows, place.waiting.data(), rows));
     place.waiting.clear();
     return {};
   }
 
-  std::size_t d_;
-  std::size_t most_ = 0;  // entries that may wait in one place
+  std::size_t first_;
+  std::size_t last_;
   ByCount<Place> places_;
-  ChunkStore moved_;
 };
 
 Status check_people(const RawBatch& batch, const PersonRule& rule) {
@@ -328,46 +346,69 @@ Status BoundedRows::group(std::unique_ptr<const PersonIds> ids, const PersonRule
 }
 
 Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Options& storing) {
-  RowMover mover(columns(), storing);
-  EIGENVEIL_TRY(mover.count(rows_with));
-  const std::size_t kept = mover.place([&](std::uint32_t m, std::size_t first) {
-    runs_.push_back({first, person_weight(m, least_rows_)});
+  // Each thread moves whole chunks that follow each other, to places of its own.
+  const std::size_t threads = store_.spilled() ? 1 : static_cast<std::size_t>(std::max(1, threads_));
+  const std::size_t each = (store_.chunks() + threads - 1) / threads * store_.chunk_rows();
+  std::vector<RowMover> movers;
+  for (std::size_t first = 0; first < rows(); first += each) movers.emplace_back(first, std::min(first + each, rows()));
+  ByCount<std::size_t> counts;
+  for (RowMover& mover : movers) EIGENVEIL_TRY(mover.count(rows_with, counts));
+  std::size_t kept = 0;
+  counts.for_each([&](std::uint32_t m, std::size_t count) {
+    if (count > 0) runs_.push_back({kept, person_weight(m, least_rows_)});
+    kept += count;
   });
   if (runs_.size() <= 1 && kept == rows()) return {};
 
-  EIGENVEIL_TRY(mover.allot(kept, runs_.size()));
+  ChunkStore moved(columns(), storing);
+  EIGENVEIL_TRY(moved.allot(kept));
+  std::size_t next = 0;
+  counts.for_each([&](std::uint32_t m, std::size_t count) {
+    if (count > 0)
+      for (RowMover& mover : movers) mover.place(m, next, moved);
+  });
+  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
+  const std::size_t most = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs_.size()), 4 * columns(),
+                                                   std::max<std::size_t>(65536, 4 * columns())) /
+                           4;
   std::vector<std::int32_t> classes(classes_.empty() ? 0 : kept);
   std::vector<std::uint32_t> person(person_.empty() ? 0 : kept);
-  std::vector<std::size_t> zeroed;
-  std::vector<std::int32_t> buffer, counts;
-  std::size_t row = 0;
-  std::size_t counted = 0;  // chunks of rows_with
-  const std::int32_t* count = nullptr;
-  const std::int32_t* counts_end = nullptr;
-  auto zero = zeroed_.begin();
-  for (std::size_t chunk = 0; chunk < store_.chunks(); ++chunk) {
-    const std::int32_t* from = EIGENVEIL_TRY(store_.read(chunk, buffer));
-    for (std::size_t i = 0; i < store_.rows_in(chunk); ++i, ++row, from += columns()) {
-      const bool is_zero = zero != zeroed_.end() && *zero == row;
-      if (is_zero) ++zero;
-      if (count == counts_end) {
-        count = EIGENVEIL_TRY(rows_with.read(counted, counts));
-        counts_end = count + rows_with.rows_in(counted++);
+  std::vector<std::vector<std::size_t>> zeroed(movers.size());
+  const auto move = [&](RowMover& mover, std::vector<std::size_t>& zeroed_here) -> Status {
+    Numbers numbers(rows_with, mover.first());
+    auto zero = std::lower_bound(zeroed_.begin(), zeroed_.end(), mover.first());
+    std::vector<std::int32_t> buffer;
+    for (std::size_t row = mover.first(); row < mover.last();) {
+      const std::size_t chunk = row / store_.chunk_rows();
+      const std::int32_t* from = EIGENVEIL_TRY(store_.read(chunk, buffer));
+      for (const std::size_t end = row + store_.rows_in(chunk); row < end; ++row, from += columns()) {
+        const bool is_zero = zero != zeroed_.end() && *zero == row;
+        if (is_zero) ++zero;
+        std::uint32_t m = 0;
+        EIGENVEIL_TRY(numbers.next(m));
+        if (m == 0) continue;
+        const std::size_t to = EIGENVEIL_TRY(mover.move(m, from, moved, most));
+        if (!classes.empty()) classes[to] = classes_[row];
+        if (!person.empty()) person[to] = person_[row];
+        if (is_zero) zeroed_here.push_back(to);
       }
-      const auto m = static_cast<std::uint32_t>(*count++);
-      if (m == 0) continue;
-      const std::size_t to = EIGENVEIL_TRY(mover.move(m, from));
-      if (!classes.empty()) classes[to] = classes_[row];
-      if (!person.empty()) person[to] = person_[row];
-      if (is_zero) zeroed.push_back(to);
+      store_.forget(chunk);
     }
-    store_.forget(chunk);
-  }
-  store_ = EIGENVEIL_TRY(mover.finish());
-  std::sort(zeroed.begin(), zeroed.end());
+    return mover.finish(moved);
+  };
+  std::vector<Status> done(movers.size());
+  Tickets tickets(movers.size());
+  on_threads(moved.spilled() ? 1 : static_cast<int>(movers.size()), [&] {
+    while (const auto i = tickets.next()) done[*i] = move(movers[*i], zeroed[*i]);
+  });
+  for (const Status& status : done) EIGENVEIL_TRY(status);
+
+  store_ = std::move(moved);
+  zeroed_.clear();
+  for (const auto& part : zeroed) zeroed_.insert(zeroed_.end(), part.begin(), part.end());
+  std::sort(zeroed_.begin(), zeroed_.end());
   classes_ = std::move(classes);
   person_ = std::move(person);
-  zeroed_ = std::move(zeroed);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -20,131 +21,76 @@ namespace {
 constexpr std::uint32_t kNobody = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kAhead = 12;  // ids whose places are fetched before they are looked at
 
-struct Slot {
-  PersonId id;
-  std::uint32_t person;
-  std::uint32_t rows;
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(std::uint32_t* memory) const { ::munmap(memory, bytes); }
 };
-static_assert(sizeof(Slot) == 24);
-
-// Places that are empty at first, in large pages where the system has them: who comes next lies anywhere among them.
-class Slots {
- public:
-  explicit Slots(std::size_t size) : size_(size) {
-    void* memory = ::mmap(nullptr, bytes(size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    ::madvise(memory, bytes(size), MADV_HUGEPAGE);
-    slots_ = static_cast<Slot*>(memory);
-  }
-  Slots(const Slots&) = delete;
-  Slots& operator=(const Slots&) = delete;
-  ~Slots() { ::munmap(slots_, bytes(size_)); }
-  void swap(Slots& other) {
-    std::swap(size_, other.size_);
-    std::swap(slots_, other.slots_);
-  }
-
-  std::size_t size() const { return size_; }
-  static std::size_t bytes(std::size_t size) { return size * sizeof(Slot); }
-  const Slot* begin() const { return slots_; }
-  const Slot* end() const { return slots_ + size_; }
-
-  // Where an id is looked for first: in the order of a hash, whatever the size.
-  Slot* home(const PersonId& id) const {
-    const std::uint64_t mixed = id.high * 0x9e3779b97f4a7c15;  // for ids that are no hashes
-    return slots_ + static_cast<std::size_t>(static_cast<UInt128>(mixed) * size_ >> 64);
-  }
-  // The place of an id, or the empty one where it would be.
-  Slot* place(const PersonId& id) const {
-    Slot* slot = home(id);
-    while (!slot->id.missing() && slot->id != id)
-      if (++slot == end()) slot = slots_;
-    return slot;
-  }
-
-  // Puts every slot into `to` and gives its memory back: both are passed from begin to end, so that never more than one
-  // of them is there.
-  void move_to(const Slots& to) const {
-    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
-    auto* from = reinterpret_cast<unsigned char*>(slots_);
-    std::size_t given_back = 0;
-    for (std::size_t i = 0; i < size_; ++i) {
-      if (!slots_[i].id.missing()) *to.place(slots_[i].id) = slots_[i];
-      if (bytes(i + 1) >= given_back + kAtOnce) {
-        ::madvise(from + given_back, kAtOnce, MADV_DONTNEED);
-        given_back += kAtOnce;
-      }
-    }
-  }
-
- private:
-  std::size_t size_;
-  Slot* slots_;
-};
-
-// People by hash, open addressing. Made nine tenths full by as many people as are expected, so that 24 bytes per person
-// are 27.
-class PersonTable {
- public:
-  PersonTable(std::size_t expected, std::size_t most_bytes)
-      : most_bytes_(most_bytes), slots_(std::max<std::size_t>(kLeast, expected / 9 * 10)) {}
-
-  static bool fits(std::size_t expected, std::size_t most_bytes) {
-    return expected / 9 * 10 <= kLeast || Slots::bytes(expected / 9 * 10) <= most_bytes;
-  }
-
-  void prefetch(const PersonId& id) { __builtin_prefetch(slots_.home(id), 1); }
-
-  // The person's slot, made if it is new; none if there is no room for it.
-  Slot* find(const PersonId& id, std::uint32_t next) {
-    Slot* slot = slots_.place(id);
-    if (!slot->id.missing()) return slot;
-    if (16 * (used_ + 1) > 15 * slots_.size()) {  // more than were expected
-      if (!grow()) return nullptr;
-      slot = slots_.place(id);
-    }
-    ++used_;
-    *slot = {id, next, 0};
-    return slot;
-  }
-
-  const Slots& slots() const { return slots_; }
-
- private:
-  bool grow() {
-    const std::size_t size = slots_.size() + slots_.size() / 8;
-    if (Slots::bytes(size) > most_bytes_) return false;
-    Slots larger(size);
-    slots_.move_to(larger);
-    slots_.swap(larger);
-    return true;
-  }
-
-  static constexpr std::size_t kLeast = 1 << 12;
-  std::size_t most_bytes_;
-  std::size_t used_ = 0;
-  Slots slots_;
-};
-
-// Whatever the parts gave them, people get the numbers of their first rows' order.
-void number_by_first_row(PersonIds::People& people) {
-  std::vector<std::uint32_t> number(people.rows_of.size(), kNobody);
-  std::vector<std::uint32_t> rows_of;
-  rows_of.reserve(people.rows_of.size());
-  std::vector<PersonId> ids;
-  for (std::uint32_t& person : people.person) {
-    if (number[person] == kNobody) {
-      number[person] = static_cast<std::uint32_t>(rows_of.size());
-      rows_of.push_back(people.rows_of[person]);
-      if (!people.ids.empty()) ids.push_back(people.ids[person]);
-    }
-    person = number[person];
-  }
-  people.rows_of.swap(rows_of);
-  people.ids.swap(ids);
-}
 
 }  // namespace
+
+// People by id, open addressing: at each place the four words of an id, zeros where there is none, and how many rows
+// they have. Made seven eighths full by as many people as are expected: 23 bytes per person. In large pages where the
+// system has them: who comes next lies anywhere.
+class PersonIds::Table {
+ public:
+  explicit Table(std::size_t expected) : places_(places_for(expected)) {
+    void* memory = ::mmap(nullptr, bytes(places_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(memory, bytes(places_), MADV_HUGEPAGE);
+    words_ = {static_cast<std::uint32_t*>(memory), Unmap{bytes(places_)}};
+  }
+
+  static bool fits(std::size_t expected, std::size_t most_bytes) {
+    const std::size_t places = places_for(expected);
+    return places == kLeast || (places < kNobody && bytes(places) <= most_bytes);
+  }
+
+  std::size_t places() const { return places_; }
+  std::size_t people() const { return people_; }
+
+  void prefetch(const PersonId& id) const { __builtin_prefetch(words_.get() + kWords * home(id), 1); }
+
+  // Counts a row of the person at the place that is returned. Nobody: there are more people than were expected.
+  std::uint32_t count_row(const PersonId& id) {
+    for (std::size_t place = home(id);; place = place + 1 == places_ ? 0 : place + 1) {
+      std::uint32_t* words = words_.get() + kWords * place;
+      PersonId there;
+      std::memcpy(static_cast<void*>(&there), words, sizeof(there));
+      if (there.missing()) {
+        if (people_ == places_ - places_ / 16) return kNobody;
+        ++people_;
+        std::memcpy(words, &id, sizeof(id));
+      } else if (there != id) {
+        continue;
+      }
+      words[kWords - 1] += words[kWords - 1] == kNobody ? 0 : 1;
+      return static_cast<std::uint32_t>(place);
+    }
+  }
+
+  // How many rows there are of the person at each place. They move to where the ids were, which are gone.
+  const std::uint32_t* rows_at() && {
+    for (std::size_t place = 0; place < places_; ++place) words_.get()[place] = words_.get()[kWords * (place + 1) - 1];
+    return words_.get();
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 1 << 12;
+  static constexpr std::size_t kWords = 5;
+  static_assert(sizeof(PersonId) == (kWords - 1) * sizeof(std::uint32_t));
+
+  static std::size_t places_for(std::size_t expected) { return std::max(kLeast, expected / 7 * 8); }
+  static std::size_t bytes(std::size_t places) { return places * kWords * sizeof(std::uint32_t); }
+  // Where an id is looked for first.
+  std::size_t home(const PersonId& id) const {
+    const std::uint64_t mixed = id.high * 0x9e3779b97f4a7c15;  // for ids that are no hashes
+    return static_cast<std::size_t>(static_cast<UInt128>(mixed) * places_ >> 64);
+  }
+
+  std::size_t places_;
+  std::size_t people_ = 0;
+  std::unique_ptr<std::uint32_t, Unmap> words_;
+};
 
 std::uint64_t person_weight(std::uint64_t m, std::size_t least_rows) {
   if (m >= kNobody) return 0;  // as many as a count of rows can tell
@@ -192,41 +138,6 @@ Status PersonIds::append(const PersonId* ids, std::size_t count) {
   return ids_.append(words_.data(), count);
 }
 
-// False: the part has more people than there is room for.
-Result<bool> PersonIds::count_part(std::size_t part, std::size_t parts, People& people) const {
-  if (!PersonTable::fits(expected(parts), part_bytes_)) return false;
-  PersonTable table(expected(parts), part_bytes_);
-  auto next = static_cast<std::uint32_t>(people.rows_of.size());
-  std::vector<std::int32_t> buffer;
-  std::vector<PersonId> ids(ids_.chunk_rows());
-  for (std::size_t chunk = 0; chunk < ids_.chunks(); ++chunk) {
-    const std::size_t count = ids_.rows_in(chunk);
-    std::memcpy(static_cast<void*>(ids.data()), EIGENVEIL_TRY(ids_.read(chunk, buffer)), count * sizeof(PersonId));
-    std::uint32_t* person = &people.person[chunk * ids_.chunk_rows()];
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) table.prefetch(ids[i + kAhead]);
-      if ((ids[i].low & (parts - 1)) != part) continue;
-      if (next == kNobody - 1) return bad_input("there are 2^32 people or more");
-      if (ids[i].missing()) {
-        person[i] = next++;
-        people.rows_of.push_back(1);
-        continue;
-      }
-      Slot* slot = table.find(ids[i], next);
-      if (slot == nullptr) return false;
-      if (slot->person == next) {
-        ++next;
-        people.rows_of.push_back(0);
-      }
-      slot->rows += slot->rows == kNobody ? 0 : 1;
-      person[i] = slot->person;
-    }
-  }
-  for (const Slot& slot : table.slots())
-    if (!slot.id.missing()) people.rows_of[slot.person] = slot.rows;
-  return true;
-}
-
 // Calls `row(id, ahead, number)` for the rows of a part, in order: `ahead` is an id that comes later, or none, and the
 // number may be changed. False: no further rows. Threads have different parts, and so different numbers.
 template <class Row>
@@ -257,39 +168,62 @@ Status PersonIds::for_each_row(const Part& part, ChunkStore& numbers, const Row&
   return {};
 }
 
-// A row's number is first that of its person within the part, then how many rows they have: 4 bytes a person stay when
-// the table is gone.
-Result<std::optional<PersonIds::PartCount>> PersonIds::count_part(const Part& part, ChunkStore& rows_with) const {
-  if (!PersonTable::fits(expected(part.of), part.table_bytes)) return std::optional<PartCount>();
-  std::vector<std::uint32_t> rows_of;
-  {
-    PersonTable table(expected(part.of), part.table_bytes);
-    std::uint32_t next = 0;
+// The people of a part, and of each row `first` and the place of its person, or nobody. Nothing: there is no room.
+Result<std::optional<PersonIds::Table>> PersonIds::table_of(const Part& part, ChunkStore& numbers,
+                                                            std::uint32_t first) const {
+  for (std::size_t people = expected(part.of);; people += people / 2 + 1024) {
+    if (!Table::fits(people, part.table_bytes)) return std::optional<Table>();
+    Table table(people);
     bool fits = true;
-    EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId& id, const PersonId* ahead, auto& number) {
+    EIGENVEIL_TRY(for_each_row(part, numbers, [&](const PersonId& id, const PersonId* ahead, std::uint32_t& number) {
       if (ahead != nullptr) table.prefetch(*ahead);
+      number = kNobody;
       if (id.missing()) return true;
-      Slot* slot = table.find(id, next);
-      fits = slot != nullptr;
-      if (!fits) return false;
-      if (slot->person == next) ++next;
-      slot->rows += slot->rows == kNobody ? 0 : 1;
-      number = slot->person;
-      return true;
+      const std::uint32_t place = table.count_row(id);
+      fits = place != kNobody;
+      number = first + place;
+      return fits;
     }));
-    if (!fits) return std::optional<PartCount>();
-    rows_of.resize(next);
-    for (const Slot& slot : table.slots())
-      if (!slot.id.missing()) rows_of[slot.person] = slot.rows;
+    if (fits) return std::optional(std::move(table));
   }
-  PartCount count{rows_of.size()};
-  EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId& id, const PersonId*, auto& number) {
-    if (id.missing()) ++count.people;
-    number = id.missing() ? 1 : rows_of[number];
+}
+
+// A row's number is first the place of its person, then how many rows they have.
+Result<std::optional<PersonIds::PartCount>> PersonIds::count_part(const Part& part, ChunkStore& rows_with) const {
+  auto table = EIGENVEIL_TRY(table_of(part, rows_with, 0));
+  if (!table) return std::optional<PartCount>();
+  PartCount count{table->people()};
+  const std::uint32_t* rows_at = std::move(*table).rows_at();
+  EIGENVEIL_TRY(for_each_row(part, rows_with, [&](const PersonId&, const PersonId*, std::uint32_t& number) {
+    if (number == kNobody) ++count.people;
+    number = number == kNobody ? 1 : rows_at[number];
     count.one_row_each = count.one_row_each && number == 1;
     return true;
   }));
   return std::optional(count);
+}
+
+// People get the numbers of their first rows' order, whatever the places were. Rows of nobody are a person's each.
+Result<PersonIds::People> PersonIds::numbered(ChunkStore& places, const std::vector<std::uint32_t>& rows_at) const {
+  People people;
+  people.person.reserve(ids_.rows());
+  std::vector<std::uint32_t> numbers(rows_at.size(), kNobody);
+  std::vector<std::int32_t> buffer;
+  for (std::size_t chunk = 0; chunk < places.chunks(); ++chunk) {
+    const std::int32_t* read = EIGENVEIL_TRY(places.read(chunk, buffer));
+    for (std::size_t i = 0; i < places.rows_in(chunk); ++i) {
+      const auto place = static_cast<std::uint32_t>(read[i]);
+      auto nobodys = kNobody;
+      std::uint32_t& number = place == kNobody ? nobodys : numbers[place];
+      if (number == kNobody) {
+        number = static_cast<std::uint32_t>(people.rows_of.size());
+        people.rows_of.push_back(place == kNobody ? 1 : rows_at[place]);
+      }
+      people.person.push_back(number);
+    }
+    places.forget(chunk);
+  }
+  return people;
 }
 
 Status PersonIds::add_ids(People& people) const {
@@ -305,14 +239,24 @@ Status PersonIds::add_ids(People& people) const {
 }
 
 Result<PersonIds::People> PersonIds::count(bool with_ids) const {
+  ChunkStore places(1, {std::numeric_limits<std::size_t>::max(), spill_folder_, ids_.chunk_rows()});
+  EIGENVEIL_TRY(places.allot(ids_.rows()));
   for (std::size_t parts = 1;; parts *= 2) {
-    People people;
-    people.person.resize(ids_.rows());
+    std::vector<std::uint32_t> rows_at;
     bool fits = true;
-    for (std::size_t part = 0; part < parts && fits; ++part) fits = EIGENVEIL_TRY(count_part(part, parts, people));
+    for (std::size_t part = 0; part < parts && fits; ++part) {
+      auto table =
+          EIGENVEIL_TRY(table_of({part, parts, part_bytes_}, places, static_cast<std::uint32_t>(rows_at.size())));
+      fits = table.has_value();
+      if (!fits) break;
+      const std::size_t size = table->places();
+      if (rows_at.size() + size >= kNobody) return bad_input("there are 2^31 people or more");
+      const std::uint32_t* rows = std::move(*table).rows_at();
+      rows_at.insert(rows_at.end(), rows, rows + size);
+    }
     if (!fits) continue;
+    People people = EIGENVEIL_TRY(numbered(places, rows_at));
     if (with_ids) EIGENVEIL_TRY(add_ids(people));
-    if (parts > 1) number_by_first_row(people);
     return people;
   }
 }

@@ -214,6 +214,16 @@ TEST(People, WhoShareHalfAHashAreTwo) {
   for (const int threads : {1, 2, 4}) EXPECT_EQ(all.count_rows(threads)->people, 5U) << threads;
 }
 
+// The table is as large as a sketch of the ids says: where it is taken in, they are counted again in a larger one.
+TEST(People, AreCountedHoweverFewASketchSees) {
+  std::vector<PersonId> ids;
+  for (std::uint64_t i = 1; i <= 5000; ++i) ids.insert(ids.end(), {{7, i}, {7, i}});  // one hash to the sketch
+  PersonIds all(std::size_t{64} << 20, "");
+  ASSERT_TRUE(all.append(ids.data(), ids.size()).ok());
+  EXPECT_EQ(all.count()->rows_of, std::vector<std::uint32_t>(5000, 2));
+  EXPECT_EQ(all.count_rows(1)->people, 5000U);
+}
+
 // Whatever were quadratic in a person's rows would not end; more than 2^20 rows weigh nothing in counts.
 TEST(People, MayHaveMillionsOfRows) {
   constexpr std::uint32_t kRows = 3'000'000;
@@ -378,19 +388,36 @@ TEST(People, ARowWithoutAnIdIsRefusedOrItsOwnPerson) {
   EXPECT_NE(refused.error().message.find("row 1: the person's id is missing"), std::string::npos);
 }
 
+// A row of every five has no value, whoever moves it where: it stays zero when what zero means is moved.
 TEST(People, RowsThatWereZeroStayZeroWhereverTheyMoved) {
-  RowMajorMatrix values(5, 2);
-  values << 1, 1, std::nan(""), 1, 2, 2, 3, 3, 4, 4;
-  test::PeopledSource source(std::make_unique<MemorySource>(values), {1, 2, 1, 3, 1});
-  BoundingOptions options{.bound = *RowBound::of(10), .missing = MissingPolicy::kZeroRow, .person = PersonRule{}};
-  auto rows = *BoundedRows::read(source, ColumnMap::identity({"1", "2"}), options);
-  ASSERT_TRUE(rows.recenter(Vector::Constant(2, 1.0), *RowBound::of(10)).ok());
-  std::vector<std::int32_t> buffer;
-  const std::int32_t* u = *rows.store().read(0, buffer);
-  // people 2 and 3 have one row each and come first
-  EXPECT_EQ(u[0], 0);
-  EXPECT_EQ(u[1], 0);
-  EXPECT_GT(u[2], 0);
+  constexpr Eigen::Index kRows = 1000;
+  RowMajorMatrix values = RowMajorMatrix::Constant(kRows, 2, 3);
+  std::vector<int> people;
+  for (Eigen::Index i = 0; i < kRows; ++i) {
+    if (i % 5 == 2) values(i, 1) = std::nan("");
+    people.push_back(static_cast<int>(i * i % 331));
+  }
+  for (const int threads : {1, 2, 5}) {
+    test::PeopledSource source(std::make_unique<MemorySource>(values), people);
+    BoundingOptions options{.bound = *RowBound::of(10),
+                            .missing = MissingPolicy::kZeroRow,
+                            .chunk_rows = 7,
+                            .person = PersonRule{},
+                            .threads = threads};
+    auto rows = *BoundedRows::read(source, ColumnMap::identity({"1", "2"}), options);
+    ASSERT_GT(rows.runs().size(), 2U);
+    EXPECT_EQ(rows.diagnostics().zeroed, 200U);
+    ASSERT_TRUE(rows.recenter(Vector::Constant(2, 1.0), *RowBound::of(10)).ok());
+    std::size_t zero = 0;
+    std::vector<std::int32_t> buffer;
+    for (std::size_t chunk = 0; chunk < rows.store().chunks(); ++chunk) {
+      const std::int32_t* u = *rows.store().read(chunk, buffer);
+      for (std::size_t i = 0; i < rows.store().rows_in(chunk); ++i) {
+        zero += u[2 * i] == 0 && u[2 * i + 1] == 0 ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(zero, 200U) << threads;
+  }
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ class PersonIds {
 
  private:
   Status add_ids(People& people) const;
-  Result<bool> count_part(std::size_t part, std::size_t parts, People& people) const;
+  Result<People> numbered(ChunkStore& places, const std::vector<std::uint32_t>& rows_at) const;
   /// What the rows of a part add up to; nothing: the part has more people than there is room for.
   struct PartCount {
     std::size_t people = 0;
@@ -81,6 +81,8 @@ class PersonIds {
     std::size_t of;           ///< a power of two
     std::size_t table_bytes;  ///< that its people may take
   };
+  class Table;
+  Result<std::optional<Table>> table_of(const Part& part, ChunkStore& numbers, std::uint32_t first) const;
   Result<std::optional<PartCount>> count_part(const Part& part, ChunkStore& rows_with) const;
   template <class Row>
   Status for_each_row(const Part& part, ChunkStore& numbers, const Row& row) const;
