@@ -174,6 +174,27 @@ class RowMover {
   ByCount<Place> places_;
 };
 
+// Each thread moves whole chunks that follow each other, to places of its own. `counts`: how many rows there are of
+// people with so many.
+Result<std::vector<RowMover>> movers_for(const ChunkStore& store, const ChunkStore& rows_with, int threads,
+                                         ByCount<std::size_t>& counts) {
+  const std::size_t movers = store.spilled() ? 1 : static_cast<std::size_t>(std::max(1, threads));
+  const std::size_t each = (store.chunks() + movers - 1) / movers * store.chunk_rows();
+  std::vector<RowMover> result;
+  for (std::size_t first = 0; first < store.rows(); first += each)
+    result.emplace_back(first, std::min(first + each, store.rows()));
+  for (RowMover& mover : result) EIGENVEIL_TRY(mover.count(rows_with, counts));
+  return result;
+}
+
+// Entries that may wait for a spilled store in one place, of so many: 8 MB in all, but some rows.
+std::size_t most_that_wait(std::size_t columns, std::size_t places) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  return std::clamp<std::size_t>(kBytes / std::max<std::size_t>(1, places), 4 * columns,
+                                 std::max<std::size_t>(65536, 4 * columns)) /
+         4;
+}
+
 Status check_people(const RawBatch& batch, const PersonRule& rule) {
   if (batch.people.size() != batch.rows) return internal_error("the rows do not say whose they are");
   if (rule.missing_is_own) return {};
@@ -346,13 +367,8 @@ Status BoundedRows::group(std::unique_ptr<const PersonIds> ids, const PersonRule
 }
 
 Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Options& storing) {
-  // Each thread moves whole chunks that follow each other, to places of its own.
-  const std::size_t threads = store_.spilled() ? 1 : static_cast<std::size_t>(std::max(1, threads_));
-  const std::size_t each = (store_.chunks() + threads - 1) / threads * store_.chunk_rows();
-  std::vector<RowMover> movers;
-  for (std::size_t first = 0; first < rows(); first += each) movers.emplace_back(first, std::min(first + each, rows()));
   ByCount<std::size_t> counts;
-  for (RowMover& mover : movers) EIGENVEIL_TRY(mover.count(rows_with, counts));
+  auto movers = EIGENVEIL_TRY(movers_for(store_, rows_with, threads_, counts));
   std::size_t kept = 0;
   counts.for_each([&](std::uint32_t m, std::size_t count) {
     if (count > 0) runs_.push_back({kept, person_weight(m, least_rows_)});
@@ -367,10 +383,7 @@ Status BoundedRows::move_rows(const ChunkStore& rows_with, const ChunkStore::Opt
     if (count > 0)
       for (RowMover& mover : movers) mover.place(m, next, moved);
   });
-  constexpr std::size_t kBufferBytes = std::size_t{8} << 20;
-  const std::size_t most = std::clamp<std::size_t>(kBufferBytes / std::max<std::size_t>(1, runs_.size()), 4 * columns(),
-                                                   std::max<std::size_t>(65536, 4 * columns())) /
-                           4;
+  const std::size_t most = most_that_wait(columns(), runs_.size());
   std::vector<std::int32_t> classes(classes_.empty() ? 0 : kept);
   std::vector<std::uint32_t> person(person_.empty() ? 0 : kept);
   std::vector<std::vector<std::size_t>> zeroed(movers.size());
