@@ -157,7 +157,9 @@ TEST(Accountant, EpsilonRisesWithTheCountAndFallsWithDelta) {
     const double epsilon = epsilon_at(events, delta);
     RC_ASSERT(epsilon_at(events, std::min(0.9, delta * 2)) <= epsilon);
     for (PrivacyEvent& event : events) event.count += 1 + event.count / 20;
-    RC_ASSERT(epsilon_at(events, delta) >= epsilon);
+    // Where small samples make epsilon climb in steps, a twentieth more answers may raise it by less than the grid of
+    // either bound resolves (18 and 19 answers of q = 0.0032 at delta = 1e-41: 0.23968 and 0.23949).
+    RC_ASSERT(epsilon_at(events, delta) >= epsilon * (1 - 2e-3));
   }));
 }
 
