@@ -116,7 +116,9 @@ int run(int argc, char** argv) {
       const bool number = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
       // A word that nobody knows explains whatever else is missing.
       const std::string meant = did_you_mean(program, words);
-      const std::string what = error.what() + std::string(number ? ": a number is expected" : "");
+      const std::string what = program.get_subcommands().empty()
+                                   ? "name a command first, as in 'eigenveil pca DATA --epsilon 1'"
+                                   : error.what() + std::string(number ? ": a number is expected" : "");
       const int code = fail(usage_error(meant.empty() ? what : meant));
       complain("Run 'eigenveil help', or 'eigenveil help COMMAND', for what is possible.\n");
       return code;

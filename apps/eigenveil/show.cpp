@@ -36,7 +36,7 @@ void show_json(const Model& model, const OutputFlags& output) {
     if (found != model.manifest.end()) object[std::string(key)] = *found;
   };
   for (const char* key : {"epsilon", "delta", "certified_epsilon", "adjacency", "method", "guarantee", "private",
-                          "warnings", "rows", "noisy_rows", "people", "noisy_people", "person", "events"})
+                          "warnings", "start", "rows", "noisy_rows", "people", "noisy_people", "person", "events"})
     repeat(key);
   for (const std::string_view key : kind.json_keys) repeat(key);
   for (const std::string_view name : kind.json_arrays)

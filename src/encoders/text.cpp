@@ -124,7 +124,7 @@ Result<TextEncoder> TextEncoder::vectors(const std::string& path, const std::str
 
 Status TextEncoder::identify(const std::vector<std::string>& files, const std::string& sha256) {
   auto hash = EIGENVEIL_TRY(sha256_of_files(files));
-  identity_ = {"vectors", std::filesystem::path(files.front()).filename().string(), std::move(hash)};
+  identity_ = {"vectors", std::filesystem::path(files.front()).filename().string(), std::move(hash), {}};
   return check_encoder(identity_, sha256);
 }
 
@@ -132,7 +132,7 @@ Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const Text
   constexpr const char* kMethod = "encode_text";
   const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
   TextEncoder encoder;
-  encoder.identity_ = {"torchscript", file.name, file.sha256};
+  encoder.identity_ = {"torchscript", file.name, file.sha256, EIGENVEIL_TRY(file.manifest())};
   EIGENVEIL_TRY(check_encoder(encoder.identity_, module.sha256));
   encoder.bytes_ = bytes;
   const std::string some = "a";

@@ -8,6 +8,8 @@
 
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/estimators/clip/training.hpp"
+#include "eigenveil/estimators/start.hpp"
+#include "eigenveil/job/manifest.hpp"
 #include "eigenveil/papers/as_printed.hpp"
 
 namespace eigenveil {
@@ -92,10 +94,24 @@ std::string spread_note(const ClipOptions& options) {
       PairGradient::bound(options.training.temperature, 1), PairGradient::spread(options.training.temperature));
 }
 
+// What encoders promise that are releases themselves: every row is seen through them, whoever trained them on what.
+Result<nlohmann::json> promises_of(const PairInputs& inputs, bool people) {
+  nlohmann::json promises = nlohmann::json::array();
+  if (inputs.vectors) return promises;
+  for (const EncoderIdentity& encoder : {inputs.images->identity(), inputs.text->identity()})
+    add_promises(promises, EIGENVEIL_TRY(promise_in(encoder.manifest, encoder.file, encoder.sha256, people)));
+  return promises;
+}
+
 class ClipEstimator final : public Estimator {
  public:
-  ClipEstimator(ClipOptions options, double temperature, std::shared_ptr<const PairInputs> inputs)
-      : options_(std::move(options)), temperature_(temperature), inputs_(std::move(inputs)) {}
+  /// `promises`: of what the inputs were made with.
+  ClipEstimator(ClipOptions options, double temperature, std::shared_ptr<const PairInputs> inputs,
+                nlohmann::json promises)
+      : options_(std::move(options)),
+        temperature_(temperature),
+        inputs_(std::move(inputs)),
+        promises_(std::move(promises)) {}
 
   std::string_view name() const override { return "clip"; }
   std::string method() const override { return std::string(eigenveil::name(options_.method)); }
@@ -127,6 +143,7 @@ class ClipEstimator final : public Estimator {
   ClipOptions options_;
   double temperature_;  ///< of the scores: the model keeps it
   std::shared_ptr<const PairInputs> inputs_;
+  nlohmann::json promises_;
 };
 
 nlohmann::json ClipEstimator::options() const {
@@ -162,6 +179,7 @@ Result<Fit> ClipEstimator::fit(Oracle& oracle, const Budget& budget) const {
           found.rows};
   if (trains(options.method) && !options.start_by) fit.rows.reset();  // nobody asked
   fit.facts["encoders"] = encoders_json(*inputs_);
+  add_start(fit, promises_, "sees rows through the encoders");
   if (options.method == ClipMethod::kPair && PairGradient::spread(options.training.temperature) > 100)
     fit.warnings.push_back(spread_note(options));
   if (inputs_->classed) {
@@ -183,7 +201,9 @@ std::vector<std::string> ClipEstimator::notes(std::size_t rows) const {
 
 Result<Rivals> rivals_of(const ClipJob& job, const OpenedData& opened) {
   const ClipOptions options = EIGENVEIL_TRY(options_for(job, opened));
-  std::unique_ptr<Estimator> fitting = std::make_unique<ClipEstimator>(options, job.temperature, opened.pairs);
+  auto promises = EIGENVEIL_TRY(promises_of(*opened.pairs, job.fit.rows.person.has_value()));
+  std::unique_ptr<Estimator> fitting =
+      std::make_unique<ClipEstimator>(options, job.temperature, opened.pairs, std::move(promises));
   if (job.fit.privacy.calibration == Calibration::kPaper) fitting = papers::estimator(options, std::move(fitting));
   Rivals rivals;
   rivals.estimators.push_back(std::move(fitting));
@@ -202,7 +222,7 @@ Contender contender_for(ClipMethod method, const PairModel& model, const ClipTri
   Contender contender{[=](std::size_t rows) {
     ClipOptions known = options;
     known.training.sample_rate = std::min(1.0, trial.batch / static_cast<double>(rows));
-    return std::make_unique<ClipEstimator>(known, known.training.temperature, inputs);
+    return std::make_unique<ClipEstimator>(known, known.training.temperature, inputs, nlohmann::json::array());
   }};
   if (trains(method)) contender.adjacency = Adjacency::kAddRemoveOne;
   return contender;

@@ -9,10 +9,9 @@
 #include <numeric>
 #include <regex>
 
-#include "../release/manifest_types.hpp"
 #include "eigenveil/base/atomic_file.hpp"
-#include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/printable.hpp"
+#include "eigenveil/estimators/start.hpp"
 #include "eigenveil/job/manifest.hpp"
 #include "eigenveil/job/release.hpp"
 #include "eigenveil/query/gradient_oracle.hpp"
@@ -296,23 +295,12 @@ Result<Tensors> read_public(const ClipTrainJob& job, TorchTrainee& trainee, cons
   return parts;
 }
 
-// What a module promised that was trained before. Its numbers are in the file that is written, trained further or not.
-Result<std::optional<nlohmann::json>> begun_with(const std::string& path, const ModuleFile& module, bool people) {
-  const auto text = EIGENVEIL_TRY(module.manifest());
-  if (!text) return std::optional<nlohmann::json>();
-  const auto manifest = EIGENVEIL_TRY(manifest_from_text(*text, path));
-  return std::optional(EIGENVEIL_TRY(promise_of(manifest, path, module.sha256, people)));
-}
-
-void add_start(nlohmann::json& manifest, const nlohmann::json& start) {
-  const std::string words = fmt::format(
-      " This module began with the numbers of another release (epsilon {}, delta {}), and whoever sees it learns of "
-      "that one too. What is promised here comes on top: if the other one was trained on these data as well, the two "
-      "together promise what a ledger adds them up to.",
-      plain(start["epsilon"]), plain(start["delta"]));
-  manifest["start"] = start;
-  manifest["guarantee"] = manifest["guarantee"].get<std::string>() + words;
-  manifest["warnings"].push_back(words.substr(1));
+// What a module promised that was trained before. Its numbers are in the file that is written, trained further or not;
+// those of a loss are in what it trains.
+Status add_begun_with(nlohmann::json& promises, const std::string& path, const ModuleFile& module, bool people) {
+  const auto manifest = EIGENVEIL_TRY(module.manifest());
+  add_promises(promises, EIGENVEIL_TRY(promise_in(manifest, path, module.sha256, people)));
+  return {};
 }
 
 }  // namespace
@@ -321,7 +309,8 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   EIGENVEIL_TRY(check_job(job));
   observer.step("loading the module");
   const auto module = EIGENVEIL_TRY(ModuleFile::read(job.module));
-  const auto start = EIGENVEIL_TRY(begun_with(job.module, module, job.person.has_value()));
+  nlohmann::json promises = nlohmann::json::array();
+  EIGENVEIL_TRY(add_begun_with(promises, job.module, module, job.person.has_value()));
   TorchTraineeOptions options{module, {}, job.temperature, {thread_count(job.run), job.run.memory, job.module_seconds}};
   options.each = job.sample_clip.has_value();
   options.batch = job.clip.has_value();
@@ -329,7 +318,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   options.microbatch = job.microbatch;
   if (!job.loss_module.empty()) {
     options.loss_module = EIGENVEIL_TRY(ModuleFile::read(job.loss_module));
-    EIGENVEIL_TRY(begun_with(job.loss_module, *options.loss_module, job.person.has_value()));
+    EIGENVEIL_TRY(add_begun_with(promises, job.loss_module, *options.loss_module, job.person.has_value()));
   }
   const auto trainee = EIGENVEIL_TRY(torch_trainee(options));
   const std::vector<double>& given = trainee->parameters();
@@ -360,7 +349,9 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   manifest.erase("noisy_rows");  // nothing was released about their number
   if (job.person) add_person(manifest, *job.person, job.person->column, std::nullopt);
   manifest["parameters"] = given.size();
-  if (start) add_start(manifest, *start);
+  Fit said;
+  add_start(said, promises, "began with the numbers");
+  add_said(manifest, std::move(said));
   observer.step("writing module");
   const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), given.size()}, manifest.dump(1)));
   EIGENVEIL_TRY(write_file(job.out, bytes));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../release/manifest_types.hpp"
 #include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/version.hpp"
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
@@ -114,6 +115,12 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
   return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
 }
 
+void add_said(nlohmann::json& manifest, Fit fit) {
+  manifest.update(fit.facts);
+  if (!fit.beside.empty()) manifest["guarantee"] = manifest["guarantee"].get<std::string>() + " " + fit.beside;
+  for (std::string& warning : fit.warnings) manifest["warnings"].push_back(std::move(warning));
+}
+
 Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
                                   bool people) {
   const auto number = [&](const char* key) {
@@ -135,13 +142,30 @@ Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::str
   if (people && !of_people)
     return bad_input(fmt::format(
         "'{}' promises something for one row, and this release for one person: it would promise them less", path));
-  nlohmann::json promise = {{"sha256", sha256},
-                            {"epsilon", epsilon},
-                            {"delta", number("delta")},
-                            {"adjacency", adjacency},
-                            {"unit", of_people ? "person" : "row"}};
-  if (manifest.contains("start")) promise["start"] = manifest["start"];
-  return promise;
+  nlohmann::json promises = nlohmann::json::array();
+  promises.push_back({{"sha256", sha256},
+                      {"epsilon", epsilon},
+                      {"delta", number("delta")},
+                      {"adjacency", adjacency},
+                      {"unit", of_people ? "person" : "row"}});
+  for (const auto& earlier : manifest.value("start", nlohmann::json::array())) {
+    if (!earlier.is_object() || !earlier.value("epsilon", nlohmann::json()).is_number() ||
+        !earlier.value("delta", nlohmann::json()).is_number())
+      return bad_input(fmt::format("'{}' does not say what the releases promised that it used", path));
+    promises.push_back(earlier);
+  }
+  return promises;
+}
+
+Result<nlohmann::json> promise_in(const std::optional<std::string>& manifest, const std::string& path,
+                                  const std::string& sha256, bool people) {
+  if (!manifest) return nlohmann::json::array();
+  return promise_of(EIGENVEIL_TRY(manifest_from_text(*manifest, path)), path, sha256, people);
+}
+
+void add_promises(nlohmann::json& promises, const nlohmann::json& more) {
+  for (const auto& promise : more)
+    if (std::find(promises.begin(), promises.end(), promise) == promises.end()) promises.push_back(promise);
 }
 
 std::string weight_in_words(const PersonOptions& person) {

@@ -99,10 +99,7 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
   Model model{std::move(fit.arrays), common_manifest(estimator, std::move(options), job.privacy, charge, fit.rows)};
   if (job.rows.person) add_person(model.manifest, *job.rows.person, opened.person, fit.rows);
   model.manifest["noise"] = noise_json(*charge.noise);
-  model.manifest.update(fit.facts);
-  if (!fit.beside.empty())
-    model.manifest["guarantee"] = model.manifest["guarantee"].get<std::string>() + " " + fit.beside;
-  for (std::string& warning : fit.warnings) model.manifest["warnings"].push_back(std::move(warning));
+  add_said(model.manifest, std::move(fit));
   if (opened.pairs) return model;
   add_columns(model.manifest, columns);
   // The public map to features stands beside the mean of the features.

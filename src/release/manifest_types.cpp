@@ -59,6 +59,7 @@ constexpr ManifestKey kCommon[] = {
     {"person.estimand", Holds::kText},
     {"features", Holds::kTexts},
     {"columns", Holds::kList},
+    {"start", Holds::kList},
 };
 
 constexpr std::size_t kDeepest = 32;

@@ -103,9 +103,8 @@ std::string rests_on(const Model& model) {
       items.push_back(fmt::format("<strong>The sites.</strong> {}", html::escape(*condition)));
   if (manifest.is_object() && manifest.contains("start"))
     items.emplace_back(
-        "<strong>The release that it began with.</strong> This one tells of that one too, and what is promised here "
-        "comes "
-        "on top of it.");
+        "<strong>The releases whose numbers it used.</strong> This one tells of those too, and what is promised here "
+        "comes on top of them.");
   const nlohmann::json options = manifest.is_object() ? manifest.value("options", nlohmann::json()) : nlohmann::json();
   if (html::number_at(options, "sensitivity_a"))
     items.emplace_back(

@@ -116,6 +116,25 @@ if WITHOUT is None:
             assert images.size(1) == 1
             return torch.cat([images.amax(3).flatten(1), images.amax(2).flatten(1)], 1)
 
+    class Shade(Halves):
+        """The same, and a number that can be trained; as a loss it shifts what it compares."""
+
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.zeros(4))
+
+        @torch.jit.export
+        def loss(self, batch: Dict[str, Tensor]) -> Tensor:
+            return self.w.sum() + 0 * batch["images"].sum()
+
+        @torch.jit.export
+        def encode_image(self, images: Tensor) -> Tensor:
+            return torch.cat([images.amax(3).flatten(1), images.amax(2).flatten(1)], 1) + self.w[0]
+
+    class Shift(Shade):
+        def forward(self, images: Tensor, texts: Tensor) -> Tensor:
+            return ((images - texts - self.w[0])**2).sum()
+
     class Nosy(Halves):
         def forward(self, tokens: Tensor) -> Tensor:
             self.seen += tokens.sum()
@@ -206,12 +225,24 @@ class ClipTrain(TrainTest):
         self.assertIn("one person", self.run_program(*self.command("--person", "who", module="first.pt"), expect=BAD_INPUT).stderr)
         self.assertEqual(len(self.charged()), before)
         again = self.run_json(*self.command("--out", "second.pt", module="first.pt", epsilon=1))
-        words = "This module began with the numbers of another release (epsilon 7, delta 0.00001)"
-        self.assertEqual([again["start"][key] for key in ("epsilon", "delta", "adjacency", "unit")], [7, 1e-5, "add-remove-one", "row"])
+        words = "This release began with the numbers of another one (epsilon 7, delta 0.00001)"
+        self.assertEqual([[start[key] for key in ("epsilon", "delta", "adjacency", "unit")] for start in again["start"]],
+                         [[7, 1e-5, "add-remove-one", "row"]])
         self.assertIn(words, again["guarantee"])
         self.assertTrue(any(warning.startswith(words) for warning in again["warnings"]))
         third = self.run_json(*self.command("--out", "third.pt", module="second.pt", epsilon=2))
-        self.assertEqual((third["start"]["epsilon"], third["start"]["start"]["epsilon"]), (1, 7))
+        self.assertEqual([start["epsilon"] for start in third["start"]], [1, 7])
+        self.assertIn("(epsilon 1, delta 0.00001; epsilon 7, delta 0.00001)", third["guarantee"])
+
+    def test_a_loss_that_was_trained_before_is_told_of(self):
+        self.script(Shift(), "shift.pt")
+        self.run_json(*self.command("--out", "shifted.pt", module="shift.pt", epsilon=7))
+        self.script(Vectors())
+        result = self.run_json(*self.command("--loss-module", "shifted.pt", "--out", "second.pt", epsilon=1))
+        self.assertEqual([start["epsilon"] for start in result["start"]], [7])
+        self.assertIn("(epsilon 7, delta 0.00001)", result["guarantee"])
+        again = self.run_json(*self.command("--loss-module", "shifted.pt", "--out", "third.pt", module="second.pt", epsilon=2))
+        self.assertEqual([start["epsilon"] for start in again["start"]], [1, 7], "each of them once")
 
     def test_people(self):
         """The gradient tells how many pairs a batch has: of 50 people with 4 pairs each, all drawn, one pair each."""
@@ -637,6 +668,29 @@ class TorchScriptEncoders(AppTest):
         expected = letters @ model["text_weights"].T - model["text_offset"]
         expected /= np.linalg.norm(expected, axis=1, keepdims=True)
         np.testing.assert_allclose(np.load(self.path("g.npy")), expected, atol=1e-4)
+
+    def test_an_encoder_that_was_trained_promises_on_top_of_what_is_fitted_with_it(self):
+        """It was taken for public: whatever the module had learnt of rows came out again under another guarantee."""
+        np.savez(self.path("pairs.npz"), images=self.images.reshape(600, 36).astype(np.float32), tokens=self.labels[:, None])
+        torch.jit.script(Shade()).save(self.path("shade.pt"))
+        train = ["clip", "train", "--module", "shade.pt", "--data", "pairs.npz", "--delta", 1e-5, "--sample-rate", 0.1, "--steps", 2,
+                 "--clip", 1, "--epsilon", 7]
+        self.run_json(*train, *SEEDED, "--out", "seeded.pt")
+        self.run_json(*train, "--out", "trained.pt")
+        self.write("people.txt", "".join(f"{i // 4}\n" for i in range(600)))
+        fit = ["clip", "fit", *self.pairs, "--epsilon", 1, "--delta", 1e-5]
+        before = len(self.charged())
+        for words, *options in (("NOT PRIVATE", "--image-encoder", "torchscript:seeded.pt"),
+                                ("NOT PRIVATE", "--image-encoder", "scatter+torchscript:seeded.pt"),
+                                ("NOT PRIVATE", "--text-encoder", "torchscript:seeded.pt"),
+                                ("one person", "--image-encoder", "torchscript:trained.pt", "--person", "people.txt")):
+            self.assertIn(words, self.run_program(*fit, *options, expect=BAD_INPUT).stderr)
+        self.assertEqual(len(self.charged()), before)
+        result = self.run_json(*fit, "--image-encoder", "torchscript:trained.pt", "--text-encoder", "torchscript:trained.pt")
+        digest = hashlib.sha256((self.folder / "trained.pt").read_bytes()).hexdigest()
+        self.assertEqual(result["start"], [{"adjacency": "add-remove-one", "delta": 1e-5, "epsilon": 7, "sha256": digest, "unit": "row"}])
+        self.assertIn("sees rows through the encoders of another one (epsilon 7, delta 0.00001)", result["guarantee"])
+        self.assertNotIn("start", self.run_json(*fit, "--image-encoder", "torchscript:shade.pt", "--force"))
 
     # Grey folders too: what the images are like must not decide how they are encoded.
     def test_folders_of_images_have_the_channels_that_the_module_takes(self):

@@ -82,14 +82,14 @@ class Family(AppTest):
             shown.append(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2)
         self.assertGreater(np.median(shown), 0.99)
         manifest = json.loads(bytes(self.model()["manifest.json"]).decode())
-        self.assertEqual(manifest["start"], {"adjacency": "replace-one", "delta": 1e-6, "epsilon": 4, "unit": "row",
-                                             "sha256": hashlib.sha256((self.folder / "start.npz").read_bytes()).hexdigest()})
+        self.assertEqual(manifest["start"], [{"adjacency": "replace-one", "delta": 1e-6, "epsilon": 4, "unit": "row",
+                                              "sha256": hashlib.sha256((self.folder / "start.npz").read_bytes()).hexdigest()}])
         self.assertEqual(begun["start"], manifest["start"])
         words = "This release began with the directions of another one (epsilon 4, delta 0.000001)"
         self.assertTrue(any(warning.startswith(words) for warning in manifest["warnings"]))
         report = (self.folder / "report.html").read_text()
         self.assertEqual(report.count(words), 2, "a warning, and the guarantee word for word")
-        self.assertIn("The release that it began with.", report)
+        self.assertIn("The releases whose numbers it used.", report)
         self.assertIn(words, self.fit(*options, "--start", "start.npz")["guarantee"])
         self.fit(*options, *SEEDED)
         self.assertLess(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2, 0.5)

@@ -39,6 +39,7 @@ class Terminal(AppTest):
             # Nothing else that may be missing too hides the word.
             self.assertRegex(said, f"^eigenveil: there is no \\S+; did you mean {meant}\\?\n")
         self.assertNotIn("did you mean", self.run_program("pca", "--wholly-unlike", expect=USAGE).stderr)
+        self.assertIn("name a command first, as in 'eigenveil pca", self.run_program("--epsilom", "1", expect=USAGE).stderr)
 
     def test_errors_for_machines(self):
         for words, code, kind in ((["pca", "--json", "--epsilom", "1"], USAGE, "wrong usage"),

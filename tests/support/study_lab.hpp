@@ -2,6 +2,7 @@
 #pragma once
 
 #include <random>
+#include <stdexcept>
 
 #include "eigenveil/federation/noise.hpp"
 #include "eigenveil/federation/site_study.hpp"
@@ -235,7 +236,7 @@ class StudyLab {
     const NoiseScale scale = *GaussianMechanism::noise_for(sum.moved, Mu(mu));
     return {std::move(sum), std::move(noise).take_values(), scale};
   }
-  /// Waits while the site, which may be a process of its own, replaces them.
+  /// Waits while the site, which may be a process of its own, replaces them. Throws where it keeps none.
   federation::StudyKeys keys(std::size_t i) const {
     const federation::KeyFile file(state(i) + "/study.key");
     auto kept = file.load();
@@ -243,6 +244,7 @@ class StudyLab {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       kept = file.load();
     }
+    if (!kept.ok() || !kept->has_value()) throw std::runtime_error("the site has no keys");
     return **std::move(kept);
   }
   /// Throws for a sum that there is not.

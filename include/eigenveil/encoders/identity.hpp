@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,8 @@ namespace eigenveil {
 struct EncoderIdentity {
   std::string kind;       ///< "scatter", "hash", "torchscript", ..., a name of the catalogue, or several joined by "+"
   std::string file = {};  ///< its name without folders, if the encoder is in one
-  std::string sha256 = {};  ///< of that file, in hex
+  std::string sha256 = {};                   ///< of that file, in hex
+  std::optional<std::string> manifest = {};  ///< in the file of a module that `clip train` wrote: what it promises
 };
 
 /// "torchscript:FILE" -> {"torchscript", "FILE"}; without a colon the second is empty.

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "eigenveil/base/figures.hpp"
+#include "eigenveil/estimators/start.hpp"
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
@@ -47,18 +47,6 @@ void add_choice(Fit& fit, const AfterPilot& after, std::size_t components) {
            : after.chosen == PcaMethod::kGram
                ? "the same matrix again (gram)"
                : "the same matrix of rows that are all made of one length, which has less noise (sphere)")}};
-}
-
-// Given what it began with, a release is as private as its noise makes it; but it tells of what it began with, too.
-void add_start(Fit& fit, const GivenStart& start) {
-  if (start.directions.cols() == 0) return;
-  fit.facts["start"] = start.release;
-  fit.beside = fmt::format(
-      "This release began with the directions of another one (epsilon {}, delta {}), and whoever sees it learns of "
-      "that one too. What is promised here comes on top: if the other one was made of these data as well, the two "
-      "together promise what a ledger adds them up to.",
-      plain(start.release["epsilon"]), plain(start.release["delta"]));
-  fit.warnings.push_back(fit.beside);
 }
 
 class PcaEstimator final : public Estimator {
@@ -107,7 +95,7 @@ Result<Fit> PcaEstimator::fit(Oracle& oracle, const Budget& budget) const {
   if (fitted.noise_variance)
     fit.arrays.push_back({"noise_variance", Vector::Constant(1, *fitted.noise_variance), true});
   add_facts(fit, fitted.pca, program_.method, fitted.noise_variance, fitted.assumed, budget);
-  add_start(fit, program_.start);
+  add_start(fit, program_.start.releases, "began with the directions");
   if (fitted.pca.after_pilot) add_choice(fit, *fitted.pca.after_pilot, program_.options.components);
   fit.judge = fitted.pca.judge;
   warn_if_drowned(fit, fitted.pca.eigenvalues, fitted.pca.noise_edge);
