@@ -301,7 +301,7 @@ Result<std::optional<nlohmann::json>> begun_with(const std::string& path, const 
   const auto text = EIGENVEIL_TRY(module.manifest());
   if (!text) return std::optional<nlohmann::json>();
   const auto manifest = EIGENVEIL_TRY(manifest_from_text(*text, path));
-  return std::optional(EIGENVEIL_TRY(promise_of(manifest, path, module.sha256, people)));
+  return std::optional(EIGENVEIL_TRY(promises_of(manifest, path, module.sha256, people)));
 }
 
 void add_start(nlohmann::json& manifest, const nlohmann::json& start) {
@@ -309,7 +309,7 @@ void add_start(nlohmann::json& manifest, const nlohmann::json& start) {
       " This module began with the numbers of another release (epsilon {}, delta {}), and whoever sees it learns of "
       "that one too. What is promised here comes on top: if the other one was trained on these data as well, the two "
       "together promise what a ledger adds them up to.",
-      plain(start["epsilon"]), plain(start["delta"]));
+      plain(start.front()["epsilon"]), plain(start.front()["delta"]));
   manifest["start"] = start;
   manifest["guarantee"] = manifest["guarantee"].get<std::string>() + words;
   manifest["warnings"].push_back(words.substr(1));

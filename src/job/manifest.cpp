@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../release/manifest_types.hpp"
 #include "eigenveil/base/figures.hpp"
 #include "eigenveil/base/version.hpp"
 #include "eigenveil/estimators/pca/model_sensitivity.hpp"
@@ -114,8 +115,8 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
   return common_manifest(estimator.name(), estimator.method(), std::move(options), privacy, charge, rows);
 }
 
-Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
-                                  bool people) {
+Result<nlohmann::json> promises_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
+                                   bool people) {
   const auto number = [&](const char* key) {
     const auto found = manifest.find(key);
     return found != manifest.end() && found->is_number() ? *found : nlohmann::json();
@@ -135,13 +136,21 @@ Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::str
   if (people && !of_people)
     return bad_input(fmt::format(
         "'{}' promises something for one row, and this release for one person: it would promise them less", path));
-  nlohmann::json promise = {{"sha256", sha256},
-                            {"epsilon", epsilon},
-                            {"delta", number("delta")},
-                            {"adjacency", adjacency},
-                            {"unit", of_people ? "person" : "row"}};
-  if (manifest.contains("start")) promise["start"] = manifest["start"];
-  return promise;
+  nlohmann::json promises = {{{"sha256", sha256},
+                              {"epsilon", epsilon},
+                              {"delta", number("delta")},
+                              {"adjacency", adjacency},
+                              {"unit", of_people ? "person" : "row"}}};
+  const auto before = manifest.value("start", nlohmann::json::array());
+  promises.insert(promises.end(), before.begin(), before.end());
+  // What will be written has this key whatever comes of the fit: whoever reads it is asked before it is paid for.
+  if (!manifest_from_text(
+          nlohmann::json{{"start", promises}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), path))
+    return bad_input(fmt::format(
+        "'{}' is at the end of a chain of {} releases that began with each other, or says what nobody could read: "
+        "nothing can begin with it",
+        path, promises.size()));
+  return promises;
 }
 
 std::string weight_in_words(const PersonOptions& person) {

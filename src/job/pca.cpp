@@ -147,11 +147,11 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
 
 Result<GivenStart> read_start(const std::string& path, bool people) {
   const Model model = EIGENVEIL_TRY(read_model(path));
-  auto promise = EIGENVEIL_TRY(promise_of(model.manifest, path, EIGENVEIL_TRY(sha256_of_files({path})), people));
+  auto promises = EIGENVEIL_TRY(promises_of(model.manifest, path, EIGENVEIL_TRY(sha256_of_files({path})), people));
   const Matrix* components = model.array("components");
   if (components == nullptr || components->rows() == 0 || !model.manifest.contains("features"))
     return bad_input(fmt::format("'{}' holds no components to begin with: take a model of pca", path));
-  GivenStart start{components->transpose(), model.manifest["features"], std::move(promise)};
+  GivenStart start{components->transpose(), model.manifest["features"], std::move(promises)};
   for (Eigen::Index i = 0; i < start.directions.cols(); ++i) {
     const double length = start.directions.col(i).stableNorm();
     if (!(length > 0)) return bad_input(fmt::format("component {} of '{}' is zero and has no direction", i + 1, path));

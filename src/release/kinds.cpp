@@ -59,7 +59,6 @@ ModelKind of_covariance() {
                    {"score_plot.sentence", Holds::kText},
                    {"score_plot.deviation", Holds::kNumber},
                    {"options.scale", Holds::kText},
-                   {"start", Holds::kObject},
                    {"pilot", Holds::kObject},
                    {"pilot.chosen", Holds::kText},
                    {"pilot.sentence", Holds::kText},

@@ -207,11 +207,12 @@ class ClipTrain(TrainTest):
         self.assertEqual(len(self.charged()), before)
         again = self.run_json(*self.command("--out", "second.pt", module="first.pt", epsilon=1))
         words = "This module began with the numbers of another release (epsilon 7, delta 0.00001)"
-        self.assertEqual([again["start"][key] for key in ("epsilon", "delta", "adjacency", "unit")], [7, 1e-5, "add-remove-one", "row"])
+        self.assertEqual(len(again["start"]), 1)
+        self.assertEqual([again["start"][0][key] for key in ("epsilon", "delta", "adjacency", "unit")], [7, 1e-5, "add-remove-one", "row"])
         self.assertIn(words, again["guarantee"])
         self.assertTrue(any(warning.startswith(words) for warning in again["warnings"]))
         third = self.run_json(*self.command("--out", "third.pt", module="second.pt", epsilon=2))
-        self.assertEqual((third["start"]["epsilon"], third["start"]["start"]["epsilon"]), (1, 7))
+        self.assertEqual([one["epsilon"] for one in third["start"]], [1, 7], "the newest first")
 
     def test_people(self):
         """The gradient tells how many pairs a batch has: of 50 people with 4 pairs each, all drawn, one pair each."""

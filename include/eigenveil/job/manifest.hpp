@@ -17,11 +17,12 @@ nlohmann::json common_manifest(std::string_view model, std::string_view method, 
 nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json options, const PrivacyOptions& privacy,
                                const Charge& charge, std::optional<double> rows);
 
-/// What a release promised that another one begins with, for the manifest of that one. Refuses one that is not private,
-/// or is so under a model alone, or that protects rows where `people` are to be protected: what begins there would
-/// promise no more.
-Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
-                                  bool people);
+/// What a release promised that another one begins with, and then what those promised that it began with itself: the
+/// list `start` in the manifest of the other one. Refuses one that is not private, or is so under a model alone, or
+/// that protects rows where `people` are to be protected: what begins there would promise no more. Also a list that
+/// nobody could read afterwards.
+Result<nlohmann::json> promises_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
+                                   bool people);
 
 /// "equal", or "rows:20".
 std::string weight_in_words(const PersonOptions& person);

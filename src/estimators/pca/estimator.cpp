@@ -52,12 +52,15 @@ void add_choice(Fit& fit, const AfterPilot& after, std::size_t components) {
 // Given what it began with, a release is as private as its noise makes it; but it tells of what it began with, too.
 void add_start(Fit& fit, const GivenStart& start) {
   if (start.directions.cols() == 0) return;
-  fit.facts["start"] = start.release;
+  fit.facts["start"] = start.promises;
+  const auto& newest = start.promises.front();
+  const auto before = start.promises.size() - 1;
   fit.beside = fmt::format(
-      "This release began with the directions of another one (epsilon {}, delta {}), and whoever sees it learns of "
+      "This release began with the directions of another one (epsilon {}, delta {}{}), and whoever sees it learns of "
       "that one too. What is promised here comes on top: if the other one was made of these data as well, the two "
       "together promise what a ledger adds them up to.",
-      plain(start.release["epsilon"]), plain(start.release["delta"]));
+      plain(newest["epsilon"]), plain(newest["delta"]),
+      before == 0 ? "" : fmt::format("; it began with {} earlier {} itself", before, before == 1 ? "one" : "ones"));
   fit.warnings.push_back(fit.beside);
 }
 

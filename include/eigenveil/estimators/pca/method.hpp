@@ -17,7 +17,7 @@ Result<PcaMethod> pca_method_from_name(std::string_view text);
 struct GivenStart {
   Matrix directions = {};                             ///< as columns of length 1; none: rounds begin anywhere
   std::vector<std::string> features = {};             ///< what its entries belong to
-  nlohmann::json release = nlohmann::json::object();  ///< for the manifest: its epsilon, delta, adjacency and hash
+  nlohmann::json promises = nlohmann::json::array();  ///< for the manifest: what it promised, and what it began with
 };
 
 /// One of the PCA methods with all its options: what is forecast and a job runs.
