@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
 #include <unordered_map>
 
-#include "file.hpp"
 #include "schema_check.hpp"
 #include "text.hpp"
+#include "toml_file.hpp"
 
 namespace eigenveil {
 namespace {
 
 using data::in_quotes;
-
-constexpr std::uint64_t kLargestSchema = std::uint64_t{64} << 20;
-
-Result<std::string> read_text(const std::string& path) {
-  const Result<data::FilePtr> file = data::File::open(path);
-  if (!file.ok()) return file.error();
-  if ((*file)->size() > kLargestSchema)
-    return bad_input(fmt::format("{}: is larger than {} MiB; is it a schema?", path, kLargestSchema >> 20));
-  std::string text((*file)->size(), '\0');
-  EIGENVEIL_TRY((*file)->read_all(0, text.data(), text.size()));
-  return text;
-}
 
 /// Turns the tables of one schema file into columns; every refusal names file and line.
 class SchemaReader {
@@ -163,14 +150,8 @@ class SchemaReader {
 }  // namespace
 
 Result<Schema> read_schema(const std::string& path) {
-  const Result<std::string> text = read_text(path);
-  if (!text.ok()) return text.error();
-  try {
-    return SchemaReader(path).read(toml::parse(*text, path));
-  } catch (const toml::parse_error& error) {
-    return bad_input(
-        fmt::format("{}: line {}: is not valid TOML: {}", path, error.source().begin.line, error.description()));
-  }
+  const auto root = EIGENVEIL_TRY(data::read_toml(path));
+  return SchemaReader(path).read(root);
 }
 
 }  // namespace eigenveil

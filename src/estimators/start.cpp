@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "eigenveil/base/figures.hpp"
 
 namespace eigenveil {
@@ -10,10 +12,12 @@ namespace eigenveil {
 void add_start(Fit& fit, const nlohmann::json& starts, std::string_view used) {
   if (starts.empty()) return;
   fit.facts["start"] = starts;
+  constexpr std::size_t kNamed = 3;
   std::string promises;
-  for (const auto& start : starts)
-    promises += fmt::format("{}epsilon {}, delta {}", promises.empty() ? "" : "; ", plain(start["epsilon"]),
-                            plain(start["delta"]));
+  for (std::size_t i = 0; i < std::min(kNamed, starts.size()); ++i)
+    promises += fmt::format("{}epsilon {}, delta {}", i == 0 ? "" : "; ", plain(starts[i]["epsilon"]),
+                            plain(starts[i]["delta"]));
+  if (starts.size() > kNamed) promises += fmt::format("; and {} more", starts.size() - kNamed);
   const bool one = starts.size() == 1;
   fit.beside = fmt::format(
       "This release {} of {} ({}), and whoever sees it learns of {} too. What is promised here comes on top: {} "

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/sha.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <ctime>
 #include <fstream>
 
+#include "../data/toml_file.hpp"
 #include "eigenveil/base/printable.hpp"
 #include "eigenveil/federation/certificates.hpp"
 #include "openssl.hpp"
@@ -185,9 +185,10 @@ Status check_pin(const std::string& name, const std::string& key_hash) {
                   quote(key_hash), name));
 }
 
-Result<Pins> read_pins(const std::string& path) try {
+Result<Pins> read_pins(const std::string& path) {
+  const auto root = EIGENVEIL_TRY(data::read_toml(path));
   Pins pins;
-  for (const auto& [key, node] : toml::parse_file(path)) {
+  for (const auto& [key, node] : root) {
     const std::string name(key.str());
     const auto hash = node.value_exact<std::string>();
     if (!hash) return bad_input(fmt::format("{}: the key of {} must be a text", path, quote(name)));
@@ -196,8 +197,6 @@ Result<Pins> read_pins(const std::string& path) try {
   }
   if (pins.empty()) return bad_input(path + ": there is no site in it; write hospital-a = \"...\", one line per site");
   return pins;
-} catch (const toml::parse_error& error) {
-  return bad_input(fmt::format("{}: line {}: {}", path, error.source().begin.line, std::string(error.description())));
 }
 
 Result<Identity> Identity::read(Role role, const std::string& authority, const std::string& certificate,

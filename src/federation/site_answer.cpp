@@ -67,39 +67,44 @@ Status SiteStudy::check_among(const wire::v2::Ask& ask) const {
                   among.size(), pinned, config_.colluders, shares()));
 }
 
-Result<PrivateSum> SiteStudy::counts_for(const wire::v2::Ask& ask) {
-  if (ask.has_exceedance()) {
-    const auto query = EIGENVEIL_TRY(from_wire(ask.exceedance()));
-    EIGENVEIL_TRY(validate(query, rows_->facts()));
-    const auto counts = EIGENVEIL_TRY(exact_counts(query, *rows_));
-    return NoisyHistogram::cells(counts, adjacency());
-  }
-  const auto query = EIGENVEIL_TRY(from_wire(ask.search()));
-  EIGENVEIL_TRY(validate(query, rows_->facts()));
-  auto cells = EIGENVEIL_TRY(FilteredCells::sweep(query, *rows_));
-  PrivateSum counts = NoisyHistogram::cells(cells.above(), adjacency());
-  cells_ = std::move(cells);
-  searched_ = canonical_bytes(ask.search());
-  return counts;
+// What is to be computed must be a query that fits the rows. One that is none is the coordinator's doing, whatever the
+// library would call it of a caller of its own.
+Status SiteStudy::check_query(const wire::v2::Ask& ask) const {
+  const RowsFacts facts = rows_->facts();
+  const auto proper = [&](const auto& query, const auto&... more) {
+    return query.ok() ? validate(*query, facts, more...) : Status(query.error());
+  };
+  const auto checked = [&]() -> Status {
+    if (ask.has_sum()) return proper(from_wire(ask.sum()), adjacency());
+    if (ask.has_exceedance()) return proper(from_wire(ask.exceedance()));
+    if (ask.has_search()) return proper(from_wire(ask.search()));
+    if (ask.has_product()) {
+      EIGENVEIL_TRY(proper(from_wire(ask.product())));
+      const auto grid = static_cast<std::uint32_t>(ask.product().grid_size());
+      return ask.chosen() < grid ? Status() : bad_input("the coordinator chose a threshold that is not there");
+    }
+    if (!ask.has_recenter()) return bad_input("the coordinator asked something that this site does not know");
+    const auto recentring = EIGENVEIL_TRY(from_wire(ask.recenter()));
+    const auto columns = static_cast<std::size_t>(recentring.map ? recentring.map->columns() : recentring.mean.size());
+    return columns == facts.columns ? Status() : bad_input("the coordinator would move rows of other columns");
+  }();
+  return checked ? checked : bad_input(checked.error().message);
 }
 
 // A sum and how far one row moves it, of one lattice: that of the rows as they are now.
 Result<PrivateSum> SiteStudy::sum_for(const wire::v2::Ask& ask) {
-  if (ask.has_exceedance() || ask.has_search()) return counts_for(ask);
-  if (ask.has_sum()) {
-    const auto query = EIGENVEIL_TRY(from_wire(ask.sum()));
-    EIGENVEIL_TRY(validate(query, rows_->facts(), adjacency()));
-    return exact_sum(query, *rows_, adjacency());
+  if (ask.has_sum()) return exact_sum(EIGENVEIL_TRY(from_wire(ask.sum())), *rows_, adjacency());
+  if (ask.has_exceedance()) {
+    const auto query = EIGENVEIL_TRY(from_wire(ask.exceedance()));
+    return NoisyHistogram::cells(EIGENVEIL_TRY(exact_counts(query, *rows_)), adjacency());
   }
-  if (!ask.has_product()) return bad_input("the coordinator asked something that this site does not know");
-  const auto query = EIGENVEIL_TRY(from_wire(ask.product()));
-  EIGENVEIL_TRY(validate(query, rows_->facts()));
-  if (ask.chosen() >= query.grid.size()) return bad_input("the coordinator chose a threshold that is not there");
-  if (!cells_ || searched_ != canonical_bytes(ask.product())) {
-    cells_ = EIGENVEIL_TRY(FilteredCells::sweep(query, *rows_));
-    searched_ = canonical_bytes(ask.product());
+  const auto& filtered = ask.has_search() ? ask.search() : ask.product();
+  if (ask.has_search() || !cells_ || searched_ != canonical_bytes(filtered)) {
+    cells_ = EIGENVEIL_TRY(FilteredCells::sweep(EIGENVEIL_TRY(from_wire(filtered)), *rows_));
+    searched_ = canonical_bytes(filtered);
   }
-  return cells_->sum(ask.chosen(), adjacency());
+  return ask.has_search() ? NoisyHistogram::cells(cells_->above(), adjacency())
+                          : cells_->sum(ask.chosen(), adjacency());
 }
 
 // What was computed from the rows as they were goes with them.
@@ -162,6 +167,7 @@ Result<Stored> SiteStudy::answer(const std::string& bytes) {
   if (const auto fits = check_ask(ask); !fits) return end(fits.error());
   const auto mu = script_.next(ask);
   if (!mu) return end(mu.error());
+  if (const auto fits = check_query(ask); !fits) return end(fits.error());
   EIGENVEIL_TRY(move_on());
 
   const std::string head = chain_->after(bytes);

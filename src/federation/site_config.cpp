@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "../data/toml_file.hpp"
 #include "eigenveil/federation/protocol.hpp"
 #include "eigenveil/federation/script.hpp"
 #include "toml_section.hpp"
@@ -32,14 +33,6 @@ std::vector<std::string> names_for_sites() {
   std::vector<std::string> names;
   for (const auto& [name, kinds] : estimators_for_sites()) names.push_back(name);
   return names;
-}
-
-Result<toml::table> parse_site(const std::string& path) try {
-  return toml::parse_file(path);
-} catch (const toml::parse_error& error) {
-  const auto line = error.source().begin.line;
-  return bad_input(line == 0 ? fmt::format("{}: the file cannot be read", path)
-                             : fmt::format("{}, line {}: {}", path, line, printable(error.description())));
 }
 
 std::string near(const std::string& config, const std::string& path) {
@@ -245,7 +238,7 @@ std::set<Kind> queries_of(const std::string& estimator) {
 }
 
 Result<SiteConfig> read_site_config(const std::string& path) {
-  const auto parsed = EIGENVEIL_TRY(parse_site(path));
+  const auto parsed = EIGENVEIL_TRY(data::read_toml(path));
   Section root(&parsed, path);
   SiteConfig config;
   root.take("coordinator", config.coordinator, true);

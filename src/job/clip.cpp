@@ -99,7 +99,8 @@ Result<nlohmann::json> promises_of(const PairInputs& inputs, bool people) {
   nlohmann::json promises = nlohmann::json::array();
   if (inputs.vectors) return promises;
   for (const EncoderIdentity& encoder : {inputs.images->identity(), inputs.text->identity()})
-    add_promises(promises, EIGENVEIL_TRY(promise_in(encoder.manifest, encoder.file, encoder.sha256, people)));
+    EIGENVEIL_TRY(
+        add_promises(promises, EIGENVEIL_TRY(promises_in(encoder.manifest, encoder.file, encoder.sha256, people))));
   return promises;
 }
 

@@ -299,8 +299,7 @@ Result<Tensors> read_public(const ClipTrainJob& job, TorchTrainee& trainee, cons
 // those of a loss are in what it trains.
 Status add_begun_with(nlohmann::json& promises, const std::string& path, const ModuleFile& module, bool people) {
   const auto manifest = EIGENVEIL_TRY(module.manifest());
-  add_promises(promises, EIGENVEIL_TRY(promise_in(manifest, path, module.sha256, people)));
-  return {};
+  return add_promises(promises, EIGENVEIL_TRY(promises_in(manifest, path, module.sha256, people)));
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ void add_said(nlohmann::json& manifest, Fit fit) {
   for (std::string& warning : fit.warnings) manifest["warnings"].push_back(std::move(warning));
 }
 
-Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
-                                  bool people) {
+Result<nlohmann::json> promises_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
+                                   bool people) {
   const auto number = [&](const char* key) {
     const auto found = manifest.find(key);
     return found != manifest.end() && found->is_number() ? *found : nlohmann::json();
@@ -148,24 +148,27 @@ Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::str
                       {"delta", number("delta")},
                       {"adjacency", adjacency},
                       {"unit", of_people ? "person" : "row"}});
-  for (const auto& earlier : manifest.value("start", nlohmann::json::array())) {
-    if (!earlier.is_object() || !earlier.value("epsilon", nlohmann::json()).is_number() ||
-        !earlier.value("delta", nlohmann::json()).is_number())
-      return bad_input(fmt::format("'{}' does not say what the releases promised that it used", path));
-    promises.push_back(earlier);
-  }
+  const auto before = manifest.value("start", nlohmann::json::array());
+  promises.insert(promises.end(), before.begin(), before.end());
   return promises;
 }
 
-Result<nlohmann::json> promise_in(const std::optional<std::string>& manifest, const std::string& path,
-                                  const std::string& sha256, bool people) {
+Result<nlohmann::json> promises_in(const std::optional<std::string>& manifest, const std::string& path,
+                                   const std::string& sha256, bool people) {
   if (!manifest) return nlohmann::json::array();
-  return promise_of(EIGENVEIL_TRY(manifest_from_text(*manifest, path)), path, sha256, people);
+  return promises_of(EIGENVEIL_TRY(manifest_from_text(*manifest, path)), path, sha256, people);
 }
 
-void add_promises(nlohmann::json& promises, const nlohmann::json& more) {
+Status add_promises(nlohmann::json& promises, const nlohmann::json& more) {
   for (const auto& promise : more)
     if (std::find(promises.begin(), promises.end(), promise) == promises.end()) promises.push_back(promise);
+  // What will be written has this key whatever comes of the fit: whoever reads it is asked before it is paid for.
+  const auto key = nlohmann::json{{"start", promises}};
+  if (manifest_from_text(key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), "")) return {};
+  return bad_input(fmt::format(
+      "what this release would use is at the end of {} releases that used each other, or says what nobody could read: "
+      "nothing can be made with it",
+      promises.size()));
 }
 
 std::string weight_in_words(const PersonOptions& person) {

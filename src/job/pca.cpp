@@ -147,7 +147,9 @@ ForecastRequest pca_forecast(const SpectrumModel& model, const Budget& budget, s
 
 Result<GivenStart> read_start(const std::string& path, bool people) {
   const Model model = EIGENVEIL_TRY(read_model(path));
-  auto promises = EIGENVEIL_TRY(promise_of(model.manifest, path, EIGENVEIL_TRY(sha256_of_files({path})), people));
+  nlohmann::json promises = nlohmann::json::array();
+  const std::string sha256 = EIGENVEIL_TRY(sha256_of_files({path}));
+  EIGENVEIL_TRY(add_promises(promises, EIGENVEIL_TRY(promises_of(model.manifest, path, sha256, people))));
   const Matrix* components = model.array("components");
   if (components == nullptr || components->rows() == 0 || !model.manifest.contains("features"))
     return bad_input(fmt::format("'{}' holds no components to begin with: take a model of pca", path));

@@ -59,11 +59,12 @@ constexpr ManifestKey kCommon[] = {
     {"person.estimand", Holds::kText},
     {"features", Holds::kTexts},
     {"columns", Holds::kList},
-    {"start", Holds::kList},
+    {"start", Holds::kPromises},
 };
 
 constexpr std::size_t kDeepest = 32;
 constexpr std::int64_t kLargestCount = 1'000'000'000;
+constexpr std::size_t kMostPromises = 1000;
 
 const char* in_words(Holds holds) {
   switch (holds) {
@@ -81,8 +82,24 @@ const char* in_words(Holds holds) {
       return "a list";
     case Holds::kObject:
       return "an object";
+    case Holds::kPromises:
+      return "a list of at most 1000 promises";
   }
   return "";
+}
+
+bool is_promise(const json& value) {
+  constexpr std::size_t kLongest = 64;
+  const auto has = [&](const char* key, auto is) {
+    const auto found = value.find(key);
+    return found != value.end() && is(*found);
+  };
+  const auto text = [](const json& one) {
+    return one.is_string() && one.get_ref<const std::string&>().size() <= kLongest;
+  };
+  const auto number = [](const json& one) { return one.is_number(); };
+  return value.is_object() && value.size() == 5 && has("sha256", text) && has("epsilon", number) &&
+         has("delta", number) && has("adjacency", text) && has("unit", text);
 }
 
 bool fits(const json& value, Holds holds) {
@@ -102,6 +119,8 @@ bool fits(const json& value, Holds holds) {
       return value.is_array();
     case Holds::kObject:
       return value.is_object();
+    case Holds::kPromises:
+      return value.is_array() && value.size() <= kMostPromises && std::all_of(value.begin(), value.end(), is_promise);
   }
   return false;
 }
@@ -142,6 +161,24 @@ Status check_keys(const json& manifest, std::span<const ManifestKey> keys, const
   return {};
 }
 
+/// Each promise once held the one before it, one level deeper a release, until nobody could read it. A list has no
+/// depth.
+void flatten_start(json& manifest) {
+  const auto start = manifest.find("start");
+  if (start == manifest.end() || !start->is_object()) return;
+  json promises = json::array();
+  for (json one = std::move(*start); !one.is_null();) {
+    json before;
+    if (one.is_object() && one.contains("start")) {
+      before = std::move(one["start"]);
+      one.erase("start");
+    }
+    promises.push_back(std::move(one));
+    one = std::move(before);
+  }
+  *start = std::move(promises);
+}
+
 }  // namespace
 
 Result<json> manifest_from_text(const std::string& text, const std::string& where) {
@@ -149,6 +186,7 @@ Result<json> manifest_from_text(const std::string& text, const std::string& wher
   if (manifest.is_discarded() || !manifest.is_object())
     return bad_input(fmt::format(
         "{}: its manifest is not a JSON object such as eigenveil writes. The file is damaged; make it again.", where));
+  flatten_start(manifest);
   EIGENVEIL_TRY(check_keys(manifest, kCommon, where));
   EIGENVEIL_TRY(check_keys(manifest, kind_of(manifest).keys, where));
   return manifest;

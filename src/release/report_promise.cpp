@@ -85,6 +85,27 @@ std::string not_promised(const Model& model) {
   return list(items);
 }
 
+/// Every release that this one tells of, newest first.
+std::string releases_used(const nlohmann::json& manifest) {
+  const auto start = manifest.is_object() ? manifest.find("start") : manifest.end();
+  if (!manifest.is_object() || start == manifest.end() || !start->is_array() || start->empty()) return "";
+  std::string promises;
+  for (const auto& one : *start)
+    promises += fmt::format("{}&epsilon;&nbsp;=&nbsp;{} with &delta;&nbsp;=&nbsp;{}", promises.empty() ? "" : "; ",
+                            html::exact(html::number_at(one, "epsilon").value_or(0)),
+                            html::exact(html::number_at(one, "delta").value_or(0)));
+  return start->size() == 1
+             ? fmt::format(
+                   "<strong>The release whose numbers it used.</strong> This one tells of that one too, and what is "
+                   "promised here comes on top of what that one promised: {}.",
+                   promises)
+             : fmt::format(
+                   "<strong>The {} releases whose numbers it used</strong>, or which those had used. This one tells of "
+                   "all "
+                   "of them, and what is promised here comes on top of what they promised: {}.",
+                   start->size(), promises);
+}
+
 std::string rests_on(const Model& model) {
   const auto& manifest = model.manifest;
   std::vector<std::string> items;
@@ -101,10 +122,7 @@ std::string rests_on(const Model& model) {
   if (manifest.is_object() && federation != manifest.end())
     if (const auto condition = html::text_at(*federation, "condition"))
       items.push_back(fmt::format("<strong>The sites.</strong> {}", html::escape(*condition)));
-  if (manifest.is_object() && manifest.contains("start"))
-    items.emplace_back(
-        "<strong>The releases whose numbers it used.</strong> This one tells of those too, and what is promised here "
-        "comes on top of them.");
+  if (const std::string begun = releases_used(manifest); !begun.empty()) items.push_back(begun);
   const nlohmann::json options = manifest.is_object() ? manifest.value("options", nlohmann::json()) : nlohmann::json();
   if (html::number_at(options, "sensitivity_a"))
     items.emplace_back(

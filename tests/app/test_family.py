@@ -89,10 +89,41 @@ class Family(AppTest):
         self.assertTrue(any(warning.startswith(words) for warning in manifest["warnings"]))
         report = (self.folder / "report.html").read_text()
         self.assertEqual(report.count(words), 2, "a warning, and the guarantee word for word")
-        self.assertIn("The releases whose numbers it used.", report)
+        self.assertIn("The release whose numbers it used.", report)
         self.assertIn(words, self.fit(*options, "--start", "start.npz")["guarantee"])
         self.fit(*options, *SEEDED)
         self.assertLess(np.linalg.norm(self.model()["components"] @ start.T) ** 2 / 2, 0.5)
+
+    def test_a_chain_of_releases_can_be_opened_however_long_it_is(self):
+        """Each promise was kept within the next one; the 32nd was paid for, and nobody could read it."""
+        np.save(self.path("d.npy"), self.rows[:200])
+        power, hashes = ("--method", "power", "--rounds", 1), []
+        self.fit("--method", "gram", "--epsilon", 4)
+        for number in range(34):
+            (self.folder / "model.npz").rename(self.folder / "start.npz")
+            hashes.insert(0, hashlib.sha256((self.folder / "start.npz").read_bytes()).hexdigest())
+            begun = self.fit(*power, "--start", "start.npz")
+        self.assertEqual([one["sha256"] for one in begun["start"]], hashes)
+        self.assertEqual([one["epsilon"] for one in begun["start"]], [1] * 33 + [4])
+        self.assertIn("epsilon 1, delta 0.000001; and 31 more)", begun["guarantee"])
+        self.run_program("report", "model.npz", "--out", "report.html")
+        self.assertIn("The 34 releases whose numbers it used", (self.folder / "report.html").read_text())
+
+    def test_what_nobody_could_read_afterwards_is_refused_before_the_charge(self):
+        self.fit("--method", "gram")
+        arrays = dict(self.model())
+        manifest = json.loads(bytes(arrays.pop("manifest.json")))
+        many = [{"adjacency": "replace-one", "delta": 1e-6, "epsilon": 4, "sha256": f"{i:064}", "unit": "row"} for i in range(1001)]
+        charged = len(self.charged())
+        for changes, says in (({"start": many[:1000]}, "at the end of 1001 releases"), ({"start": many}, "at most 1000 promises"),
+                              ({"adjacency": "x" * 100}, "nobody could read")):
+            np.savez(self.path("start.npz"), **arrays)
+            with zipfile.ZipFile(self.path("start.npz"), "a") as archive:
+                archive.writestr("manifest.json", json.dumps({**manifest, **changes}))
+            done = self.run_program("pca", "d.npy", "--row-bound", 15, "--components", 2, *BUDGET_FLAGS, "--method", "power", "--start",
+                                    "start.npz", expect=BAD_INPUT)
+            self.assertIn(says, done.stderr)
+        self.assertEqual(len(self.charged()), charged)
 
     def test_a_start_that_promises_less_is_refused(self):
         rows = np.column_stack([self.rows, np.arange(10000) % 1000])

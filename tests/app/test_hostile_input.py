@@ -32,6 +32,20 @@ class HostileInput(AppTest):
                     self.assertEqual(self.charged(), [])
         self.assertEqual(self.files(), ["rows.csv", "rows.npy"])
 
+    def test_toml_that_is_deep_ends_in_a_sentence(self):
+        """Schemas and a site's own file; PinsAreNamesAndHashes has the keys of sites."""
+        deep = "x" + ".x" * 100000
+        commands = [["pca", "rows.csv", "--components", 1, *BUDGET_FLAGS, "--schema"], ["plan", "--rows", 20000, "--schema"]]
+        if "coordinate" in self.run_program("--help").stdout:
+            commands.append(["site", "serve", "--config"])
+        for text in f"{deep} = 1\n", f"[{deep}]\n", "a = " + "[" * 100000, f"a = {{ {deep} = 1 }}\n":
+            self.write("deep.toml", text)
+            for command in commands:
+                with self.subTest(f"{command[0]}: {text[:7]}"):
+                    done = self.run_program(*command, "deep.toml", expect=BAD_INPUT)
+                    self.assertIn("deep.toml: has a key of more than 16 dots", done.stderr)
+        self.assertEqual(self.charged(), [])
+
     def test_what_is_printed_as_an_object_does_not_tell_how_many_rows_there_are(self):
         told = set()
         for folder in "one", "none":

@@ -319,6 +319,10 @@ TEST_F(Certificates, PinsAreNamesAndHashes) {
     EXPECT_FALSE(read_pins(dir_.file("bad.toml")).ok()) << text;
   }
   EXPECT_FALSE(read_pins(dir_.file("none.toml")).ok());
+  std::string deep = "a";
+  for (int i = 0; i < 300'000; ++i) deep += ".a";
+  dir_.write_file("deep.toml", deep + " = 1\n");
+  EXPECT_THAT(message(read_pins(dir_.file("deep.toml"))), HasSubstr("more than 16 dots"));
 }
 
 TEST_F(Certificates, GarbageIsRefusedInWords) {

@@ -120,6 +120,37 @@ TEST(HostileSizes, WhatIsLargerThanTheSiteAllowsIsRefusedBeforeItIsComputed) {
   }
 }
 
+// It was said to be an error of the program, which then stopped as if it were broken (exit code 5).
+TEST(HostileQueries, ThatAreNoneAreTheCoordinatorsDoingAndEndTheStudy) {
+  using Change = std::function<void(wire::v2::Ask&)>;
+  const std::vector<std::pair<Kind, Change>> hostile = {
+      {Kind::SOFTMAX_GRADIENT, [](auto& ask) { ask.mutable_sum()->mutable_softmax_gradient()->set_clip(100); }},
+      {Kind::CLASS_SUMS, [](auto& ask) { ask.mutable_sum()->mutable_class_sums()->set_classes(0); }},
+      {Kind::APPLY, [](auto& ask) { ask.mutable_sum()->mutable_apply()->mutable_x()->set_scaled(0, 1 << 30); }},
+      {Kind::PROJECTED_GRAM, [](auto& ask) { ask.mutable_sum()->mutable_projected_gram()->set_radius(1e-25); }},
+      {Kind::NORM_COUNTS, [](auto& ask) { ask.mutable_exceedance()->set_grid(0, 1e9); }},
+      {Kind::SEARCH, [](auto& ask) { ask.mutable_search()->set_grid(0, 1e-30); }},
+      {Kind::PRODUCT, [](auto& ask) { ask.set_chosen(99); }},
+      {Kind::RECENTER, [](auto& ask) { ask.mutable_recenter()->add_mean(1); }},
+      {Kind::MAP, [](auto& ask) {
+         *ask.mutable_recenter() = to_wire(*LinearMap::quantise(Matrix::Identity(3, 3)), *RowBound::of(3));
+       }}};
+  for (const auto& [kind, change] : hostile) {
+    SCOPED_TRACE(Kind_Name(kind));
+    StudyLab lab;
+    lab.plan("asked", kind);
+    lab.plan("gram", Kind::GRAM);
+    ASSERT_TRUE(lab.begin().ok());
+    auto ask = lab.ask("asked");
+    change(ask);
+    const auto answer = lab.send(0, ask);
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code, ErrorCode::kBadInput) << answer.error().message;
+    EXPECT_EQ(std::filesystem::file_size(lab.state(0) + "/answers.bin"), 0U);
+    EXPECT_FALSE(lab.send(0, lab.ask("asked")).ok()) << "and the study is over";
+  }
+}
+
 // Before it is read at all: what is in it may be anything.
 TEST(HostileSizes, AnAskLongerThanTheSitesLimitIsRefused) {
   for (const bool longer : {false, true}) {

@@ -9,6 +9,7 @@
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/release/report.hpp"
 #include "eigenveil/release/transform.hpp"
+#include "src/release/manifest_types.hpp"
 #include "tests/release/example_model.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -192,6 +193,49 @@ TEST_F(HostileManifest, IsRefusedWhenItIsNoJsonOrTooDeep) {
     EXPECT_EQ(model.error().code, ErrorCode::kBadInput);
     EXPECT_THAT(model.error().message, HasSubstr("not a JSON object"));
   }
+}
+
+json promise(double epsilon) {
+  return {{"sha256", std::string(64, 'a')},
+          {"epsilon", epsilon},
+          {"delta", 1e-6},
+          {"adjacency", "replace-one"},
+          {"unit", "row"}};
+}
+
+TEST_F(HostileManifest, WhatAReleaseBeganWithIsAListHoweverItWasWritten) {
+  json nested;
+  json list = json::array();
+  for (int i = 0; i < 30; ++i) {
+    json one = promise(i);
+    if (!nested.is_null()) one["start"] = nested;
+    nested = one;
+    list.insert(list.begin(), promise(i));
+  }
+  const auto read = [](const json& start) { return manifest_from_text(json{{"start", start}}.dump(), "m.npz"); };
+  for (const json& start : {nested, list}) {
+    const auto manifest = read(start);
+    ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+    EXPECT_EQ((*manifest)["start"], list);
+  }
+  EXPECT_TRUE(read(json::array()).ok());
+  std::vector<json> wrong = {1, "x", json::object(), json::array({1}), json::array({json::object()})};
+  for (const char* key : {"sha256", "epsilon", "delta", "adjacency", "unit"}) {
+    wrong.push_back(json::array({promise(1)}));
+    wrong.back()[0].erase(key);
+    wrong.push_back(json::array({promise(1)}));
+    wrong.back()[0][key] = nullptr;
+  }
+  wrong.push_back(json::array({promise(1)}));
+  wrong.back()[0]["unit"] = std::string(65, 'x');
+  wrong.push_back(promise(1));
+  wrong.back()["start"] = "x";
+  wrong.push_back(json::array({promise(1)}));
+  wrong.back()[0]["start"] = promise(2);
+  for (const json& start : wrong)
+    EXPECT_THAT(read(start).error().message, HasSubstr("'start' in its manifest is not")) << start;
+  EXPECT_TRUE(read(json(1000, promise(1))).ok());
+  EXPECT_FALSE(read(json(1001, promise(1))).ok());
 }
 
 TEST_F(HostileManifest, AModelIsPrivateOnlyIfItSaysSo) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eigenveil/release/report.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -424,6 +425,24 @@ TEST(Report, ShowsAtTheTopWhatAGuaranteeRestsOn) {
                          HasSubstr("Secure aggregation.")));
   EXPECT_THAT(page, AllOf(HasSubstr("As long as they are apart."), HasSubstr("mask + 1/2 of the noise"),
                           HasSubstr(">north</text>"), HasSubstr("sees only the total")));
+}
+
+TEST(Report, ListsEveryReleaseThatThisOneTellsOf) {
+  Model model = example_model();
+  EXPECT_THAT(html_report(model), Not(HasSubstr("whose numbers it used")));
+  const auto promise = [](double epsilon) {
+    return nlohmann::json{{"epsilon", epsilon}, {"delta", 1e-7}, {"unit", "row"}};
+  };
+  model.manifest["start"] = nlohmann::json::array({promise(4)});
+  EXPECT_THAT(html_report(model), HasSubstr("The release whose numbers it used.</strong>"));
+  model.manifest["start"] = nlohmann::json::array({promise(4), promise(0.25), promise(3)});
+  const std::string page = html_report(model);
+  EXPECT_THAT(page, HasSubstr("The 3 releases whose numbers it used</strong>"));
+  std::string told;
+  for (const char* epsilon : {"4", "0.25", "3"})
+    told +=
+        fmt::format("{}&epsilon;&nbsp;=&nbsp;{} with &delta;&nbsp;=&nbsp;1e-7", told.empty() ? ": " : "; ", epsilon);
+  EXPECT_THAT(page, HasSubstr(told));
 }
 
 TEST(Report, DrawsTheIntervalsOfColumnsByTheirNames) {

@@ -68,10 +68,10 @@ class SiteStudy {
 
   Status check_ask(const wire::v2::Ask& ask) const;
   Status check_among(const wire::v2::Ask& ask) const;
+  Status check_query(const wire::v2::Ask& ask) const;
   Result<std::vector<Int128>> values_for(const wire::v2::Ask& ask, const std::string& head, std::optional<Mu> mu,
                                          wire::v2::Answer& answer);
   Result<PrivateSum> sum_for(const wire::v2::Ask& ask);
-  Result<PrivateSum> counts_for(const wire::v2::Ask& ask);
   Status apply(const wire::v2::Recenter& message);
   Status mask(const wire::v2::Ask& ask, const std::string& head, std::vector<Int128>& values) const;
   Error end(const Error& why, WorkState as = WorkState::kEnded);

@@ -20,19 +20,20 @@ nlohmann::json common_manifest(const Estimator& estimator, nlohmann::json option
 /// What a fit says of itself: facts, warnings, and what its guarantee comes on top of.
 void add_said(nlohmann::json& manifest, Fit fit);
 
-/// What a release promised whose numbers another one uses, and before it what those promised that it had used itself,
-/// for the manifest of that one. Refuses one that is not private, or is so under a model alone, or that protects rows
-/// where `people` are to be protected: what uses it would promise no more.
-Result<nlohmann::json> promise_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
-                                  bool people);
+/// What a release promised whose numbers another one uses, and then what those promised that it had used itself: for
+/// the list `start` in the manifest of the other one. Refuses one that is not private, or is so under a model alone, or
+/// that protects rows where `people` are to be protected: what uses it would promise no more.
+Result<nlohmann::json> promises_of(const nlohmann::json& manifest, const std::string& path, const std::string& sha256,
+                                   bool people);
 
 /// The same of a module by the manifest that `clip train` put in its file. Without one it promises nothing: whoever
 /// names it says that it is public.
-Result<nlohmann::json> promise_in(const std::optional<std::string>& manifest, const std::string& path,
-                                  const std::string& sha256, bool people);
+Result<nlohmann::json> promises_in(const std::optional<std::string>& manifest, const std::string& path,
+                                   const std::string& sha256, bool people);
 
-/// Adds promises that are not there yet: two encoders may be one module.
-void add_promises(nlohmann::json& promises, const nlohmann::json& more);
+/// Adds promises that are not there yet, as two encoders may be one module. Refuses a list that nobody could read
+/// afterwards.
+Status add_promises(nlohmann::json& promises, const nlohmann::json& more);
 
 /// "equal", or "rows:20".
 std::string weight_in_words(const PersonOptions& person);

@@ -29,7 +29,8 @@ struct ModelArray {
 };
 
 /// What a key of a manifest holds. A number that is not finite is written as null, which therefore passes for a number.
-enum class Holds : std::uint8_t { kText, kTexts, kNumber, kCount, kFlag, kList, kObject };
+/// Promises: of releases that one began with, newest first, each {sha256, epsilon, delta, adjacency, unit}.
+enum class Holds : std::uint8_t { kText, kTexts, kNumber, kCount, kFlag, kList, kObject, kPromises };
 
 struct ManifestKey {
   std::string_view path;  ///< "ledger.used" is the key used of the object ledger

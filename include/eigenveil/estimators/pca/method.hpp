@@ -17,7 +17,7 @@ Result<PcaMethod> pca_method_from_name(std::string_view text);
 struct GivenStart {
   Matrix directions = {};                             ///< as columns of length 1; none: rounds begin anywhere
   std::vector<std::string> features = {};             ///< what its entries belong to
-  nlohmann::json releases = nlohmann::json::array();  ///< whose they are, and what that had used: `promise_of`
+  nlohmann::json releases = nlohmann::json::array();  ///< whose they are, and what that had used: `promises_of`
 };
 
 /// One of the PCA methods with all its options: what is forecast and a job runs.
