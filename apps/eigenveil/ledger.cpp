@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "eigenveil/base/figures.hpp"
-#include "eigenveil/data/sha256.hpp"
 #include "options.hpp"
 #include "terminal.hpp"
+#include "verified.hpp"
 
 namespace eigenveil::app {
 namespace {
@@ -203,54 +203,6 @@ int accept_restore(const LedgerFlags& flags) {
   return 0;
 }
 
-// What a ledger knows of a model's file.
-struct Verified {
-  bool fine;
-  std::string words;
-};
-
-// What a mark says about the ledger, before what it says about the entry.
-std::string ledger_in(const std::string& mark) { return mark.substr(0, mark.find('-')); }
-
-// Of a file that no entry was recorded with. `own`: the mark of any entry of this ledger, if it has one.
-Verified verified(const nlohmann::json& named, const std::string& own, const std::optional<Ledger::Entry>& entry) {
-  const std::string number = fmt::format("entry {}", named["entry"].get<std::int64_t>());
-  const std::string mark = named.value("mark", "");
-  if (mark.empty() && entry)
-    return {true, fmt::format("names {}, which is here; too old a model to tell more", number)};
-  if (!entry || entry->record.mark != mark) {
-    const bool known = !own.empty() && !mark.empty(), same = known && ledger_in(own) == ledger_in(mark);
-    return {false,
-            fmt::format("its {} is not in this ledger: {}", number,
-                        same    ? "this is an OLDER copy of the one that was charged, and lacks what was charged since"
-                        : known ? "another ledger was charged"
-                                : "this is an OLDER copy of the one that was charged, or another ledger")};
-  }
-  const std::string whose = fmt::format("{} of '{}'", number, entry->dataset);
-  if (entry->record.model.empty())
-    return {true, fmt::format("belongs to {}, whose run ended before the ledger took note of the file", whose)};
-  return {false, fmt::format("is NOT the file that was written for {}: it was changed, or made from that", whose)};
-}
-
-Result<Verified> verify_model(Ledger& ledger, const std::string& path) {
-  const auto sha256 = EIGENVEIL_TRY(sha256_of_files({path}));
-  const auto statuses = EIGENVEIL_TRY(ledger.list());
-  for (const DatasetStatus& status : statuses)
-    for (const ReservationRecord& record : status.reservations)
-      if (record.model == sha256)
-        return Verified{
-            true, fmt::format("is the file that was written for entry {} of '{}'", record.id, status.budget.name)};
-  const auto model = EIGENVEIL_TRY(read_model(path));
-  const auto named = model.manifest.find("ledger");
-  if (named == model.manifest.end() || !named->contains("entry"))
-    return Verified{false, "names no entry of a ledger: none was charged, its noise was seeded, or sites were"};
-  std::string own;
-  for (const DatasetStatus& status : statuses)
-    for (const ReservationRecord& record : status.reservations) own = record.mark;
-  const auto entry = EIGENVEIL_TRY(ledger.find_entry((*named)["entry"].get<std::int64_t>()));
-  return verified(*named, own, entry);
-}
-
 int verify(const LedgerFlags& flags) {
   auto ledger = open(flags);
   if (!ledger) return fail(ledger.error());
@@ -264,9 +216,9 @@ int verify(const LedgerFlags& flags) {
   for (const std::string& path : flags.models) {
     const auto found = verify_model(*ledger, path);
     if (!found) return fail(found.error());
-    told["models"].push_back({{"model", path}, {"verified", found->fine}, {"words", found->words}});
+    told["models"].push_back({{"model", path}, {"verified", to_json(found->same)}, {"words", found->words}});
     if (!flags.json) tell("{}: {}.\n", path, found->words);
-    fine = fine && found->fine;
+    fine = fine && found->same == SameFile::kYes;
   }
   if (flags.json) say_json(told);
   return fine ? 0 : static_cast<int>(ErrorCode::kBadInput);
@@ -368,7 +320,9 @@ std::vector<Command> ledger_commands(CLI::App& program) {
   commands[4]
       .app->add_option("--spent", flags->spent, "Epsilon, at the data set's delta, of all releases since; 0 for none")
       ->required();
-  commands[5].app->add_option("MODEL", flags->models, "Models: is each the file that was written for its entry?");
+  commands[5].app->add_option(
+      "MODEL", flags->models,
+      "Models: is each the file that was written for its entry? If not, or if it cannot be told: exit code 3");
   commands[6]
       .app->add_option("BACKUP", flags->backup, "File to write; its key goes beside it, as BACKUP.key")
       ->required();

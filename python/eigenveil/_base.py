@@ -28,6 +28,7 @@ AUTO = "auto"
 # Values of options as they are written here.
 _PHRASES = ((r"`eigenveil ledger create`", "`Ledger.create`"), (r"`unlisted` drop", "`drop_unlisted`"), (r"`missing` (value|zero-row|category)", r'`missing="\1"`'),
             (r"`ranges` '(.+?)=(\S+?):(\S+?)'", r"`ranges={'\1': (\2, \3)}`"), (r"`ranges` ([^\s'`=]+)=([^\s:]+):([^\s:]+)", r"`ranges={'\1': (\2, \3)}`"),
+            (r"`no_ledger`", "`ledger=None`"), (r"`dataset` NAME", "`dataset=NAME`"),
             (r"`ranges` LO:HI \(or COLUMN=LO:HI\)", "`ranges=(LO, HI)` or `ranges={COLUMN: (LO, HI)}`"), (r"`ranges` LO:HI", "`ranges=(LO, HI)`"))
 _COLUMNS = "say how many `columns` the rows will have, or what they are called"
 

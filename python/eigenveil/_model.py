@@ -33,7 +33,7 @@ class Model:
         return cls(_core.Model.load(os.fspath(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes model.npz, which appears whole or not at all."""
+        """Writes model.npz, which appears whole or not at all. The ledger that paid takes note of it, for ``eigenveil ledger verify``."""
         self._core.save(os.fspath(path))
 
     @property

@@ -62,15 +62,28 @@ def _has_pyarrow() -> bool:
     return True
 
 
-def _files(X: Any) -> list[str]:
-    """Files on this machine that a dataset of pyarrow reads: the ledger may know them."""
-    if hasattr(X, "children"):
-        return [path for one in X.children for path in _files(one)]
-    local = _module("pyarrow.fs").LocalFileSystem
-    return list(X.files) if isinstance(getattr(X, "filesystem", None), local) else []
+def _local(paths: list[str], filesystem: Any) -> list[str] | None:
+    """What paths of a file system of pyarrow are called on this machine; None: they are elsewhere, or nobody can tell where."""
+    kinds = _module("pyarrow.fs")
+    while isinstance(filesystem, kinds.SubTreeFileSystem):
+        paths = [f"{filesystem.base_path.rstrip('/')}/{path.lstrip('/')}" for path in paths]
+        filesystem = filesystem.base_fs
+    return paths if isinstance(filesystem, kinds.LocalFileSystem) else None
 
 
-def _stream(X: Any, files: list[str]) -> Any:
+def _files(X: Any) -> list[str] | None:
+    """Files on this machine that a dataset or a scan of pyarrow reads: the ledger may know them. None: it cannot be told which."""
+    if _is_of(X, "pyarrow.dataset", "InMemoryDataset"):
+        return []
+    if _is_of(X, "pyarrow.dataset", "UnionDataset"):
+        parts = [_files(one) for one in X.children]
+        return None if None in parts else [path for part in parts for path in part or []]
+    if _is_of(X, "pyarrow.dataset", "FileSystemDataset"):
+        return _local(list(X.files), X.filesystem)
+    return None
+
+
+def _stream(X: Any, files: list[str] | None) -> Any:
     if _is_of(X, "pandas", "DataFrame"):  # its index is no column
         import pyarrow
 
@@ -136,7 +149,7 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
     """`names`: of the columns of an array."""
     if isinstance(X, Table):
         return X
-    files: list[str] = []  # whose budgets pay
+    files: list[str] | None = []  # whose budgets pay
     if isinstance(X, (str, os.PathLike)):
         path = os.fspath(X)
         if not os.path.exists(path):  # the library says so
@@ -149,7 +162,7 @@ def table(X: Any, names: list[str] | None = None, what: str = "X") -> Table:
     if getattr(X, "ndim", 2) == 1 and not isinstance(X, np.ndarray) or _is_of(X, "polars", "Series") or _is_of(X, "pyarrow", "Array") or _is_of(
             X, "pyarrow", "ChunkedArray"):
         raise BadInput(f"{what} is one column, and rows have two dimensions: give a table that has it")
-    if _is_of(X, "pyarrow.dataset", "Dataset"):
+    if _is_of(X, "pyarrow.dataset", "Dataset") or _is_of(X, "pyarrow.dataset", "Scanner"):
         files = _files(X)
     streamed = _streamable(X)
     if streamed is not None:

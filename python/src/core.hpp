@@ -47,7 +47,7 @@ struct Source {
   std::string path;
   std::unique_ptr<RowSource> rows;
   std::vector<std::shared_ptr<Buffer>> buffers;
-  std::vector<std::string> files = {};  ///< that `rows` reads, for the ledger
+  RowFiles files = {};  ///< that `rows` reads, for the ledger
 
   std::vector<std::string> columns() const { return rows ? rows->columns() : std::vector<std::string>(); }
   Rows take();

@@ -53,7 +53,8 @@ void bind_models(nb::module_& m) {
       .def_prop_ro("features", &AnyModel::features)
       .def_prop_ro("columns", &AnyModel::columns)
       .def_prop_ro("score_names", &AnyModel::score_names)
-      .def("save", [](const AnyModel& model, const std::string& path) { checked(model.save(path)); })
+      .def("save", [](const AnyModel& model,
+                      const std::string& path) { checked(without_lock([&] { return model.save(path); })); })
       .def("report",
            [](const AnyModel& model, const std::string& path,
               std::optional<std::pair<std::size_t, std::size_t>> image_shape) {

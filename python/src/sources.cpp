@@ -73,10 +73,13 @@ Source of_array(nb::object array, std::vector<std::string> names) {
   return {{}, typed_rows(view, std::move(names)), {buffer}};
 }
 
-Source of_arrow(nb::handle capsule, std::vector<std::string> files) {
+Source of_arrow(nb::handle capsule, std::optional<std::vector<std::string>> files) {
   auto* stream = static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream"));
   if (stream == nullptr) throw nb::python_error();
-  return {{}, checked(without_lock([&] { return arrow_source(stream); })), {}, std::move(files)};
+  return {{},
+          checked(without_lock([&] { return arrow_source(stream); })),
+          {},
+          files ? RowFiles(*std::move(files)) : RowFiles::unknown()};
 }
 
 Source of_parts(nb::list parts, std::vector<std::string> names) {
@@ -87,7 +90,7 @@ Source of_parts(nb::list parts, std::vector<std::string> names) {
     if (!source.rows) raise(usage_error("tables of files do not stand side by side: read them first"));
     sources.push_back(std::move(source.rows));
     joined.buffers.insert(joined.buffers.end(), source.buffers.begin(), source.buffers.end());
-    joined.files.insert(joined.files.end(), source.files.begin(), source.files.end());
+    joined.files.add(source.files);
   }
   joined.rows = checked(joined_source(std::move(sources), std::move(names)));
   return joined;
@@ -114,7 +117,7 @@ void bind_sources(nb::module_& m) {
   nb::class_<Source>(m, "Source").def_prop_ro("columns", &Source::columns);
   m.def("path", [](std::string path) { return Source{std::move(path), nullptr, {}}; });
   m.def("array", &of_array, nb::arg("array"), nb::arg("names") = std::vector<std::string>());
-  m.def("arrow", &of_arrow, nb::arg("stream"), nb::arg("files") = std::vector<std::string>());
+  m.def("arrow", &of_arrow, nb::arg("stream"), nb::arg("files").none() = std::vector<std::string>());
   m.def("text", [](std::vector<std::string> values, std::string name) {
     return Source{{}, text_source(std::move(values), std::move(name)), {}};
   });

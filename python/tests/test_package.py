@@ -2,6 +2,7 @@
 """Errors, warnings, ledgers, pickles, threads, forks, interrupts: what a user of the package meets."""
 import doctest
 import importlib
+import json
 import multiprocessing
 import os
 import pathlib
@@ -16,7 +17,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import SEEDED
+from conftest import PROGRAM, SEEDED
 
 import eigenveil as ev
 
@@ -204,6 +205,66 @@ class TestLedger:
             assert len(ledger.show("d")["reservations"]) == before + 1
         assert pca.fit(rows).manifest_["ledger"]["limited"] is False
 
+    def test_a_dataset_whose_files_cannot_be_told_needs_a_name(self, rows, tmp_path, quiet):
+        """A folder of this machine by another name is told; what hides its files is refused, and not taken for rows in memory."""
+        pyarrow = pytest.importorskip("pyarrow")
+        import pyarrow.dataset
+        import pyarrow.fs
+        import pyarrow.parquet
+
+        folder = tmp_path / "parts"
+        folder.mkdir()
+        path = folder / "1.parquet"
+        table = pyarrow.table({f"c{i}": rows[:, i] for i in range(5)})
+        pyarrow.parquet.write_table(table, path)
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=30, delta=1e-6, data=[path])
+        spending = {"epsilon": 1, "delta": 1e-6, "ledger": ledger}
+        make = pyarrow.dataset.dataset
+        local = pyarrow.fs.LocalFileSystem()
+        below = pyarrow.fs.SubTreeFileSystem(str(tmp_path), local)
+        twice = pyarrow.fs.SubTreeFileSystem("parts", below)
+        memory = make(table)
+        told = [make("parts/1.parquet", filesystem=below), make("1.parquet", filesystem=twice), make("parts", filesystem=below),
+                make([make("1.parquet", filesystem=twice), memory]), make(path).filter(pyarrow.dataset.field("c0") > -100)]
+        for dataset in told:
+            assert ev.PCA(1, row_bound=3, **spending).fit(dataset).manifest_["ledger"]["limited"]
+        assert len(ledger.show("d")["reservations"]) == len(told)
+
+        elsewhere = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(Elsewhere(local)))
+        for dataset in (make(path).scanner(), make(str(path), filesystem=elsewhere), make([make(str(path), filesystem=elsewhere), memory])):
+            with pytest.raises(ev.UsageError, match="read from files that cannot be told.*`dataset=NAME`.*`ledger=None`"):
+                ev.PCA(1, row_bound=3, **spending).fit(dataset)
+        assert len(ledger.show("d")["reservations"]) == len(told)
+        assert ev.PCA(1, row_bound=3, dataset="d", **spending).fit(make(path).scanner()).manifest_["ledger"]["limited"]
+        ev.PCA(1, row_bound=3, epsilon=1, delta=1e-6, ledger=None).fit(make(path).scanner())
+        assert ev.PCA(1, row_bound=3, **spending).fit(memory).manifest_["ledger"]["limited"] is False
+
+    @pytest.mark.skipif(not PROGRAM, reason="EIGENVEIL_PROGRAM is not set")
+    def test_what_is_saved_is_the_file_of_its_entry(self, rows, tmp_path):
+        """And a forged copy of it is not, whatever it says of itself."""
+        ledger = ev.Ledger(tmp_path / "l.db")
+        ledger.create("d", epsilon=9, delta=1e-6)
+
+        def verified(name):
+            done = subprocess.run([PROGRAM, "ledger", "verify", name, "--ledger", "l.db", "--json"], cwd=tmp_path, capture_output=True, text=True)
+            return done.returncode, json.loads(done.stdout)["models"][0]["verified"]
+
+        pca = ev.PCA(**PCA, ledger=ledger, dataset="d").fit(rows)
+        restored = pickle.loads(pickle.dumps(pca.model_))
+        restored.save(tmp_path / "restored.npz")
+        assert verified("restored.npz") == (3, None)  # nobody told the ledger of it, and nobody said what it is
+        pca.save(tmp_path / "true.npz")
+        assert verified("true.npz") == verified("restored.npz") == (0, True)
+        restore, (parts, manifest) = pca.model_.__reduce__()
+        told = {**json.loads(manifest), "epsilon": 0.01, "events": []}
+        restore(parts, json.dumps(told)).save(tmp_path / "forged.npz")
+        assert verified("forged.npz") == (3, False)
+        unsaved = ev.PCA(**PCA, ledger=ledger, dataset="d").fit(rows)
+        restore, (parts, manifest) = unsaved.model_.__reduce__()
+        restore(parts, json.dumps({**json.loads(manifest), "epsilon": 0.01})).save(tmp_path / "forged.npz")
+        assert verified("forged.npz") == (3, False)
+
     def test_a_cost_is_what_is_charged_then(self, rows, tmp_path):
         ledger = ev.Ledger(tmp_path / "l.db")
         ledger.create("d", epsilon=5, delta=1e-6)
@@ -213,6 +274,28 @@ class TestLedger:
         pca.fit(rows)
         assert ledger.show("d")["reservations"][0]["events"] == cost["answers"]
         assert cost["epsilon"] <= 1 and cost["delta"] == 1e-6
+
+
+class Elsewhere:
+    """As fsspec has file systems: these are the local files, and nobody can tell that."""
+
+    protocol = "elsewhere"
+
+    def __init__(self, local):
+        self.local = local
+
+    def info(self, path):
+        found = self.local.get_file_info(path)
+        return {"name": path, "size": found.size, "type": "directory" if found.size is None else "file"}
+
+    def isfile(self, path):
+        return os.path.isfile(path)
+
+    def exists(self, path):
+        return os.path.exists(path)
+
+    def open(self, path, mode="rb"):
+        return open(path, mode)
 
 
 class TestSeeds:

@@ -23,12 +23,23 @@ Status check_options(const SourceOptions& options, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> files_of(const std::shared_ptr<GivenRows>& given, const std::string& path) {
-  if (given) return given->files();
-  return path.empty() ? std::vector<std::string>() : std::vector{path};
+RowFiles RowFiles::unknown() {
+  RowFiles files;
+  files.told = false;
+  return files;
 }
 
-GivenRows::GivenRows(std::unique_ptr<RowSource> source, std::string name, std::vector<std::string> files)
+void RowFiles::add(const RowFiles& more) {
+  paths.insert(paths.end(), more.paths.begin(), more.paths.end());
+  told = told && more.told;
+}
+
+RowFiles files_of(const std::shared_ptr<GivenRows>& given, const std::string& path) {
+  if (given) return given->files();
+  return path.empty() ? RowFiles() : RowFiles({path});
+}
+
+GivenRows::GivenRows(std::unique_ptr<RowSource> source, std::string name, RowFiles files)
     : source_(std::move(source)), name_(std::move(name)), files_(std::move(files)) {
   if (source_) columns_ = source_->columns();
 }

@@ -83,10 +83,11 @@ Charge charge_of(CertifiedPlan certified, const SecureRandom& random, std::strin
 }
 
 // What the ledger says of the reservation that was just made.
-Result<LedgerEntry> entry_of(Account& account, std::int64_t id) {
+Result<LedgerEntry> entry_of(Account& account, std::int64_t id, const PrivacyOptions& privacy) {
   const auto status = EIGENVEIL_TRY(account.ledger.show(account.payer.dataset));
   const auto generation = EIGENVEIL_TRY(account.ledger.generation());
   LedgerEntry entry{.id = id,
+                    .ledger = std::filesystem::absolute(path_of(privacy)).string(),
                     .unit = status.budget.person.empty() ? "row" : "person",
                     .generation = generation,
                     .limit = status.budget.limit,
@@ -133,6 +134,10 @@ Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data) {
         "{}: is a pipe, and a ledger cannot tell whether it lists the same people each time: give `person` as a file",
         data.people()));
   if (!privacy.dataset.empty()) return {};
+  if (!data.told())
+    return usage_error(
+        "these rows are read from files that cannot be told, and a ledger cannot tell whose they are: say which data "
+        "set pays with `dataset` NAME, or leave the ledger out with `no_ledger`");
   const auto pipe = std::find_if(data.paths().begin(), data.paths().end(), is_pipe);
   if (pipe == data.paths().end()) return {};
   return usage_error(
@@ -176,7 +181,7 @@ Result<ChargedPlan> charge_plan(const PrivacyPlan& draft, Sensitivity largest, c
     dataset = account.payer.dataset;
     limited = account.limited;
     // Seeded releases repeat byte for byte, and say nothing that changes.
-    if (!run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, reservation->entry()));
+    if (!run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, reservation->entry(), privacy));
   } else {
     reservation = reserve_without_ledger(certified.plan);
   }
@@ -202,7 +207,7 @@ Result<ChargedWork> charge_work(CertifiedPlan certified, const PrivacyOptions& p
     limited = account.limited;
     const auto status = EIGENVEIL_TRY(account.ledger.show(dataset));
     for (const ReservationRecord& record : status.reservations)
-      if (record.purpose == key && !run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, record.id));
+      if (record.purpose == key && !run.insecure_seed) entry = EIGENVEIL_TRY(entry_of(account, record.id, privacy));
   }
   observer.step(reserved(begun.work->in_ledger() ? key : "", dataset));
   auto random = random_for(run);

@@ -354,7 +354,7 @@ Result<nlohmann::json> run_clip_train(const ClipTrainJob& job, Observer& observe
   observer.step("writing module");
   const auto bytes = EIGENVEIL_TRY(trainee->file({run.state().parameters.data(), given.size()}, manifest.dump(1)));
   EIGENVEIL_TRY(write_file(job.out, bytes));
-  (void)record_file(job.privacy, run.charge(), job.out);
+  (void)record_file(run.charge().entry, job.out);
   EIGENVEIL_TRY(run.finish());
   observer.step("done");
   return manifest;

@@ -59,9 +59,9 @@ class HeldMatrices final : public HeldRows {
   }
 
  private:
-  std::vector<std::string> files() const {
-    std::vector<std::string> all = files_of(job_.given_a, job_.matrix_a);
-    for (const std::string& path : files_of(job_.given_b, job_.matrix_b)) all.push_back(path);
+  RowFiles files() const {
+    RowFiles all = files_of(job_.given_a, job_.matrix_a);
+    all.add(files_of(job_.given_b, job_.matrix_b));
     return all;
   }
   PrivateMatrices matrices_;

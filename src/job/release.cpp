@@ -49,14 +49,12 @@ Result<std::string> write_beside(const std::string& path, Existing existing,
   }
 }
 
-Status write_outputs(Release& made, const FitJob& job, const Charge& charge, Observer& observer) {
+Status write_outputs(Release& made, const FitJob& job, Observer& observer) {
   if (job.out) {
     observer.step("writing model");
     made.out = EIGENVEIL_TRY(write_beside(*job.out, job.existing, [&](const std::string& name, FileModes modes) {
       return write_model(made.model, name, modes);
     }));
-    if (const Status recorded = record_file(job.privacy, charge, made.out); !recorded)
-      made.unrecorded = recorded.error().message;
   }
   if (!job.report.empty()) {
     observer.step("writing report");
@@ -71,9 +69,8 @@ Status write_outputs(Release& made, const FitJob& job, const Charge& charge, Obs
 
 PrivateFiles files_of(const RowOptions& rows) {
   if (!rows.pairs) return files_of(rows.given, rows.data);
-  std::vector<std::string> files = private_files(rows.pairs->files);
-  for (const auto& view : {rows.pairs->given_x, rows.pairs->given_y})
-    for (const std::string& path : files_of(view, "")) files.push_back(path);
+  RowFiles files = private_files(rows.pairs->files);
+  for (const auto& view : {rows.pairs->given_x, rows.pairs->given_y}) files.add(files_of(view, ""));
   return PrivateFiles(files, rows.pairs->files.person);
 }
 
@@ -112,11 +109,14 @@ Model model_of(const FitJob& job, const Estimator& estimator, const ChargedOracl
 
 }  // namespace
 
-Status record_file(const PrivacyOptions& privacy, const Charge& charge, const std::string& path) {
-  if (!charge.entry) return {};
+Status record_file(const std::optional<LedgerEntry>& entry, const std::string& path) {
+  if (!entry) return {};
   const auto hash = EIGENVEIL_TRY(sha256_of_files({path}));
-  auto ledger = EIGENVEIL_TRY(ledger_of(privacy));
-  return ledger.record_model(charge.entry->id, hash);
+  auto ledger = EIGENVEIL_TRY(Ledger::open_existing(entry->ledger));
+  const auto charged = EIGENVEIL_TRY(ledger.find_entry(entry->id));
+  if (!charged || charged->record.mark != entry->mark)
+    return bad_input(fmt::format("the ledger '{}' is no longer the one that was charged", entry->ledger));
+  return ledger.record_model(entry->id, hash);
 }
 
 PreparationOptions preparation_of(const RowOptions& rows) {
@@ -232,8 +232,15 @@ Result<Release> release(const FitJob& given, const Rivals& rivals, const OpenedD
   add_verdicts(fit, chosen.name());
   if (!choice.planner.is_null()) fit.facts["planner"] = std::move(choice.planner);
   Model model = model_of(job, chosen, charged, opened, rivals.columns.value_or(opened.map), std::move(fit));
+  const auto unrecorded = std::make_shared<std::string>();
+  if (charged.entry)
+    model.written = [entry = charged.entry, unrecorded](const std::string& path) {
+      const Status recorded = record_file(entry, path);
+      *unrecorded = recorded ? "" : recorded.error().message;
+    };
   Release made{std::move(model), diagnostics, chosen.notes(diagnostics.rows)};
-  EIGENVEIL_TRY(write_outputs(made, job, charged, observer));
+  EIGENVEIL_TRY(write_outputs(made, job, observer));
+  made.unrecorded = *unrecorded;
   return made;
 }
 

@@ -45,13 +45,25 @@ Result<Checksum> hash_file(const std::string& path, std::string_view key) {
 
 enum class Names { kIgnored, kHashed };
 
+// What stands for a file of a folder that cannot be read: a row that nobody reads decides nothing.
+Checksum unreadable(std::string_view key) { return KeyedHash(key).field("unreadable").finish(); }
+
+// Not what every reader passes over: names that begin with a dot, those with an underscore that are no images (what
+// tools leave beside part files), and empty files.
 bool holds_rows(const std::filesystem::directory_entry& file) {
   const std::string name = file.path().filename().string();
   std::string ending = file.path().extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  std::error_code ignored;
-  return !name.starts_with('.') && !name.starts_with('_') && ending != ".png" && ending != ".jpg" &&
-         ending != ".jpeg" && file.file_size(ignored) > 0;
+  const bool image = ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  std::error_code failed;
+  const auto size = file.file_size(failed);
+  return !name.starts_with('.') && (image || !name.starts_with('_')) && !failed && size > 0;
+}
+
+// A link that leads nowhere, or around, is a file that cannot be read.
+bool is_member(const std::filesystem::directory_entry& entry) {
+  std::error_code failed;
+  return entry.is_regular_file(failed) || failed;
 }
 
 Result<ContentKeys> hash_folder(const std::string& path, std::string_view key, Names names) {
@@ -60,10 +72,11 @@ Result<ContentKeys> hash_folder(const std::string& path, std::string_view key, N
   ContentKeys keys;
   for (std::filesystem::recursive_directory_iterator entry(path, failed), end; !failed && entry != end;
        entry.increment(failed)) {
-    if (!entry->is_regular_file()) continue;
-    const auto member = EIGENVEIL_TRY(hash_file(entry->path().string(), key));
+    if (!is_member(*entry)) continue;
+    const auto hash = hash_file(entry->path().string(), key);
+    const Checksum member = hash ? *hash : unreadable(key);
     members.emplace_back(names == Names::kHashed ? entry->path().lexically_relative(path).string() : "", member);
-    if (holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(member)});
+    if (hash && holds_rows(*entry)) keys.parts.push_back({entry->path().string(), ledger::to_hex(member)});
   }
   if (failed) return cannot_hash(path, failed.message());
   std::sort(members.begin(), members.end());

@@ -156,7 +156,7 @@ Status Database::prepare_schema() {
 }
 
 // What a format without checksums holds is sealed as it is. Rows that have theirs keep them: they are verified
-// afterwards.
+// afterwards, as is what new rows were made from.
 Status Database::bring_up_to_date(std::int64_t format) {
   if (format < 1) {
     EIGENVEIL_TRY(run(kFirstFormat));
@@ -164,7 +164,8 @@ Status Database::bring_up_to_date(std::int64_t format) {
   }
   if (format < 2) EIGENVEIL_TRY(run(kSecondFormat));
   if (format < kSealedFormat) EIGENVEIL_TRY(run(kThirdFormat));
-  EIGENVEIL_TRY(run(kFourthFormat));
+  if (format < 4) EIGENVEIL_TRY(run(kFourthFormat));
+  EIGENVEIL_TRY(run(kFifthFormat));
   if (format < kSealedFormat) touched_ = EIGENVEIL_TRY(all_rows(*this));
   return {};
 }

@@ -12,6 +12,7 @@
 
 namespace eigenveil {
 
+using ledger::Checksum;
 using ledger::Statement;
 using ledger::Transaction;
 
@@ -43,23 +44,75 @@ Result<FileKeys::File> keys_of(const ledger::Database& db, const std::string& pa
   return keys;
 }
 
+// Of paths and of contents, which no key has in common; sorted.
+using Hashes = std::vector<Checksum>;
+using KeyIterator = std::vector<FileKeys::Key>::const_iterator;
+
+Hashes hashes_of(KeyIterator begin, KeyIterator end, const std::set<std::string>& more = {}) {
+  Hashes hashes;
+  for (; begin != end; ++begin)
+    for (const std::string& hash : {begin->path, begin->content}) hashes.push_back(ledger::from_hex(hash));
+  for (const std::string& hash : more) hashes.push_back(ledger::from_hex(hash));
+  std::sort(hashes.begin(), hashes.end());
+  return hashes;
+}
+
+// As a row of `part` holds them.
+Hashes hashes_in(std::string_view bytes) {
+  Hashes hashes(bytes.size() / sizeof(Checksum));
+  for (std::size_t i = 0; i < hashes.size(); ++i)
+    hashes[i] = ledger::from_bytes(bytes.substr(i * sizeof(Checksum), sizeof(Checksum)));
+  return hashes;
+}
+
+bool is_in(const Hashes& all, const Checksum& one) { return std::binary_search(all.begin(), all.end(), one); }
+
+// Who knows any of the hashes as those of a file in a folder of theirs.
+Status add_owners_of_parts(const ledger::Database& db, const Hashes& own, std::set<std::string>& names) {
+  Statement row(db,
+                "SELECT name, hashes FROM dataset JOIN part ON part.dataset = dataset.id WHERE epsilon IS NOT NULL");
+  for (;;) {
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) return {};
+    const Hashes known = hashes_in(row.text(1));
+    const Hashes &few = own.size() < known.size() ? own : known, &many = own.size() < known.size() ? known : own;
+    if (std::any_of(few.begin(), few.end(), [&](const Checksum& one) { return is_in(many, one); }))
+      names.insert(row.text(0));
+  }
+}
+
 // By the path or the content of the whole or of a part, or because a folder that it lies in belongs there.
 Result<std::set<std::string>> owners_of(const ledger::Database& db, const FileKeys::File& file) {
-  std::set<std::string> paths = file.around;
-  std::set<std::string> contents;
-  for (const FileKeys::Key& key : file.own) {
-    paths.insert(key.path);
-    contents.insert(key.content);
-  }
+  const Hashes own = hashes_of(file.own.begin(), file.own.end(), file.around);
   std::set<std::string> names;
   Statement row(db,
                 "SELECT name, path, content FROM dataset JOIN file ON file.dataset = dataset.id WHERE epsilon IS NOT "
                 "NULL");
   for (;;) {
     const auto more = EIGENVEIL_TRY(row.step());
-    if (!more) return names;
-    if (paths.count(row.text(1)) > 0 || contents.count(row.text(2)) > 0) names.insert(row.text(0));
+    if (!more) break;
+    if (is_in(own, ledger::from_hex(row.text(1))) || is_in(own, ledger::from_hex(row.text(2))))
+      names.insert(row.text(0));
   }
+  EIGENVEIL_TRY(add_owners_of_parts(db, own, names));
+  return names;
+}
+
+// What the data set does not know yet, all in one row: of a hundred thousand rows every charge would verify each.
+Status bind_parts(const ledger::Database& db, std::int64_t dataset, const FileKeys::File& file) {
+  Hashes fresh = hashes_of(file.own.begin() + 1, file.own.end());
+  fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+  Statement row(db, "SELECT hashes FROM part WHERE dataset = ?", dataset);
+  for (;;) {
+    const auto more = EIGENVEIL_TRY(row.step());
+    if (!more) break;
+    const Hashes known = hashes_in(row.text(0));
+    std::erase_if(fresh, [&](const Checksum& one) { return is_in(known, one); });
+  }
+  if (fresh.empty()) return {};
+  std::string bytes;
+  for (const Checksum& one : fresh) bytes.append(one.begin(), one.end());
+  return Statement(db, "INSERT INTO part(dataset, hashes) VALUES (?, ?)", dataset, ledger::Bytes{bytes}).finish();
 }
 
 }  // namespace
@@ -76,19 +129,42 @@ Status ledger::refuse_other_owners(const Database& db, const Payer& payer) {
   return {};
 }
 
+Status ledger::name_people(FileKeys& files, const std::string& person) {
+  const FileKeys::File* list = nullptr;
+  for (FileKeys::File& file : files.files) {
+    if (person.empty() || std::filesystem::path(file.named).stem() != person) continue;
+    if (list != nullptr && list->own.front().content != file.own.front().content)
+      return usage_error(
+          fmt::format("{} and {} are both called as the people are, and a data set knows one list of "
+                      "people: leave one out, or call it otherwise",
+                      list->named, file.named));
+    file.lists_people = true;
+    list = &file;
+  }
+  return {};
+}
+
+namespace {
+
+Result<bool> is_file_of(const ledger::Database& db, std::int64_t dataset, const std::string& content) {
+  return Statement(db, "SELECT 1 FROM file WHERE dataset = ? AND content = ?", dataset, content).step();
+}
+
+}  // namespace
+
 Status ledger::refuse_other_people(const Database& db, const Account& account, const Payer& payer) {
   const auto& files = payer.files.files;
   const auto list = std::find_if(files.begin(), files.end(), [](const FileKeys::File& f) { return f.lists_people; });
   if (list == files.end()) return {};
-  Statement row(db, "SELECT content FROM file WHERE dataset = ?", account.id);
-  bool any = false;
-  for (;;) {
-    const auto more = EIGENVEIL_TRY(row.step());
-    if (!more) break;
-    if (row.text(0) == list->own.front().content) return {};
-    any = true;
+  const std::string& content = list->own.front().content;
+  Statement known(db, "SELECT content FROM people WHERE id = ?", account.id);
+  if (EIGENVEIL_TRY(known.step())) {
+    const bool settled = !known.text(0).empty();
+    if (settled ? known.text(0) == content : EIGENVEIL_TRY(is_file_of(db, account.id, content))) return {};
+  } else {
+    const auto of_files = EIGENVEIL_TRY(Statement(db, "SELECT 1 FROM file WHERE dataset = ?", account.id).step());
+    if (!of_files) return {};
   }
-  if (!any) return {};
   return budget_refused(
       fmt::format("{} is not the list of people that data set '{}' knows: whoever pays for people pays for the same "
                   "ones each time. Give the list that belongs to it, or use a data set that was made with this one "
@@ -97,11 +173,19 @@ Status ledger::refuse_other_people(const Database& db, const Account& account, c
 }
 
 Status ledger::bind_files(const Database& db, std::int64_t dataset, const FileKeys& files) {
-  for (const FileKeys::File& file : files.files)
-    for (const FileKeys::Key& key : file.own)
-      EIGENVEIL_TRY(Statement(db, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", dataset,
-                              key.path, key.content)
-                        .finish());
+  for (const FileKeys::File& file : files.files) {
+    const FileKeys::Key& whole = file.own.front();
+    EIGENVEIL_TRY(Statement(db, "INSERT OR IGNORE INTO file(dataset, path, content) VALUES (?, ?, ?)", dataset,
+                            whole.path, whole.content)
+                      .finish());
+    EIGENVEIL_TRY(bind_parts(db, dataset, file));
+    if (!file.lists_people) continue;
+    EIGENVEIL_TRY(Statement(db,
+                            "INSERT INTO people VALUES (?, ?) ON CONFLICT(id) DO UPDATE SET content = "
+                            "excluded.content WHERE content = ''",
+                            dataset, whole.content)
+                      .finish());
+  }
   return {};
 }
 

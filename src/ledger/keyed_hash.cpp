@@ -43,6 +43,12 @@ std::string to_hex(const Checksum& checksum) {
   return text;
 }
 
+Checksum from_hex(const std::string& text) {
+  Checksum checksum{};
+  sodium_hex2bin(checksum.data(), checksum.size(), text.data(), text.size(), nullptr, nullptr, nullptr);
+  return checksum;
+}
+
 std::string to_bytes(const Checksum& checksum) { return {checksum.begin(), checksum.end()}; }
 
 Checksum from_bytes(std::string_view bytes) {

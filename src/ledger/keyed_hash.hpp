@@ -27,6 +27,7 @@ class KeyedHash {
 };
 
 std::string to_hex(const Checksum& checksum);
+Checksum from_hex(const std::string& text);
 std::string to_bytes(const Checksum& checksum);
 /// Zeros, where the bytes have another length.
 Checksum from_bytes(std::string_view bytes);

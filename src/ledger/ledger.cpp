@@ -140,6 +140,8 @@ Result<bool> Ledger::insert(const DatasetBudget& budget, const FileKeys& files) 
     epsilon = budget.limit->epsilon.value();
     delta = budget.limit->delta.value();
   }
+  FileKeys own = files;
+  EIGENVEIL_TRY(ledger::name_people(own, budget.person));
   Transaction transaction(*db_);
   EIGENVEIL_TRY(transaction.begin());
   if (budget.limit) EIGENVEIL_TRY(ledger::refuse_while_frozen(*db_));
@@ -150,7 +152,7 @@ Result<bool> Ledger::insert(const DatasetBudget& budget, const FileKeys& files) 
                           ledger::unit_of(budget.person), std::int64_t{budget.allow_model_based})
                     .finish());
   const bool inserted = sqlite3_changes(db_->handle()) == 1;
-  if (inserted) EIGENVEIL_TRY(ledger::bind_files(*db_, sqlite3_last_insert_rowid(db_->handle()), files));
+  if (inserted) EIGENVEIL_TRY(ledger::bind_files(*db_, sqlite3_last_insert_rowid(db_->handle()), own));
   EIGENVEIL_TRY(transaction.commit());
   return inserted;
 }

@@ -105,4 +105,21 @@ CREATE TRIGGER model_kept BEFORE DELETE ON model BEGIN SELECT RAISE(ABORT, 'a re
 CREATE TRIGGER model_fixed BEFORE UPDATE ON model BEGIN SELECT RAISE(ABORT, 'a record of a model never changes'); END;
 )sql";
 
+// From format 4 to 5: the one list of people that a data set knows; and what lies in folders, many keyed hashes to a
+// row. A data set of people from before knows files and not which of them is the list: an empty one, that is settled
+// once.
+const char* const kFifthFormat = R"sql(
+CREATE TABLE people(id INTEGER PRIMARY KEY REFERENCES dataset(id), content TEXT NOT NULL) STRICT;
+CREATE TRIGGER people_kept BEFORE DELETE ON people BEGIN SELECT RAISE(ABORT, 'a list of people is never deleted'); END;
+CREATE TRIGGER people_fixed BEFORE UPDATE ON people WHEN OLD.id IS NOT NEW.id OR OLD.content <> ''
+  BEGIN SELECT RAISE(ABORT, 'a list of people never changes'); END;
+CREATE TABLE part(
+  id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL REFERENCES dataset(id), hashes BLOB NOT NULL) STRICT;
+CREATE TRIGGER part_kept BEFORE DELETE ON part BEGIN SELECT RAISE(ABORT, 'a file is never taken from its data set'); END;
+CREATE TRIGGER part_fixed BEFORE UPDATE ON part
+  BEGIN SELECT RAISE(ABORT, 'a file is never taken from its data set'); END;
+INSERT INTO people SELECT id, '' FROM dataset
+  WHERE unit LIKE 'person:%' AND EXISTS (SELECT 1 FROM file WHERE file.dataset = dataset.id);
+)sql";
+
 }  // namespace eigenveil::ledger

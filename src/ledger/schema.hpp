@@ -4,7 +4,7 @@
 namespace eigenveil::ledger {
 
 constexpr int kApplicationId = 0x45564c47;  // "EVLG"
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 constexpr int kSealedFormat = 3;  ///< from here on rows have checksums, and the file a key
 
 /// The tables as they were at first, and what each later format added.
@@ -12,5 +12,6 @@ extern const char* const kFirstFormat;
 extern const char* const kSecondFormat;
 extern const char* const kThirdFormat;
 extern const char* const kFourthFormat;
+extern const char* const kFifthFormat;
 
 }  // namespace eigenveil::ledger

@@ -16,7 +16,7 @@ struct Sealed {
   const char* parts;  // what belongs to it and has no checksum of its own; none: nothing does
 };
 
-constexpr std::array<Sealed, 6> kSealed = {{
+constexpr std::array<Sealed, 8> kSealed = {{
     {"dataset", "SELECT * FROM dataset WHERE id = ?", nullptr},
     {"reservation", "SELECT * FROM reservation WHERE id = ?",
      "SELECT * FROM event WHERE reservation = ? ORDER BY position"},
@@ -24,6 +24,8 @@ constexpr std::array<Sealed, 6> kSealed = {{
     {"file", "SELECT * FROM file WHERE id = ?", nullptr},
     {"frozen", "SELECT * FROM frozen WHERE id = ?", nullptr},
     {"model", "SELECT * FROM model WHERE id = ?", nullptr},
+    {"people", "SELECT * FROM people WHERE id = ?", nullptr},
+    {"part", "SELECT * FROM part WHERE id = ?", nullptr},
 }};
 
 const Sealed& sealed(const std::string& table) {

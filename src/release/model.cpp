@@ -102,7 +102,9 @@ Status write_model(const Model& model, const std::string& path, FileModes modes)
   }
   // A column name that is not UTF-8 cannot be written as it is; the release must not be lost over it.
   const std::string manifest = model.manifest.dump(2, ' ', false, json::error_handler_t::replace);
-  return write_npz(path, model.arrays, {{kManifest, manifest + "\n"}}, modes);
+  EIGENVEIL_TRY(write_npz(path, model.arrays, {{kManifest, manifest + "\n"}}, modes));
+  if (model.written) model.written(path);
+  return {};
 }
 
 Result<Model> model_from(std::vector<NamedArray> arrays, const std::string& manifest, const std::string& where) {

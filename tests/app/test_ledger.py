@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets that hold by default, outputs that overwrite nothing, and ledgers that came back as older copies."""
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, USAGE, AppTest, Running
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, SEEDED, USAGE, AppTest, Running, png
 
 OUTSIDE = "no budget limits releases of this data"
 
@@ -108,6 +109,50 @@ class LedgerTest(AppTest):
         self.rows(8, "other/0.npy")
         self.write("other/_SUCCESS", "")
         self.assertIn(OUTSIDE, self.release("other").stdout)
+
+    def images(self, folder, count=40, seed=5):
+        (self.folder / folder).mkdir()
+        pictures = np.random.default_rng(seed).integers(0, 256, (count, 4, 4))
+        for i in range(count):
+            self.write(f"{folder}/{i:03}.png", png(pictures[i]))
+
+    def embed(self, folder, *more, expect=OK):
+        return self.run_program("pca", folder, "--range", "0:255", "--components", 1, *BUDGET_FLAGS, "--image-shape", "4x4", *more, expect=expect)
+
+    def test_a_folder_of_images_belongs_where_any_of_them_does(self):
+        """All but one of them, as copies, links and hard links; and a folder of which some images have a budget each."""
+        self.images("images")
+        self.create("people", "--data", "images")
+        self.embed("images")
+        names = sorted(os.listdir(self.folder / "images"))[1:]
+        for way in (shutil.copy, os.symlink, os.link):
+            folder = self.folder / way.__name__
+            folder.mkdir()
+            for name in names:
+                way(self.path(f"images/{name}"), folder / name)
+            self.assertIn("'people'", self.embed(way.__name__, expect=BUDGET).stderr)
+        self.assertEqual(len(self.charged()), 1)
+        self.images("other", seed=6)
+        self.assertIn(OUTSIDE, self.embed("other").stdout)
+        self.images("single", seed=7)
+        self.create("two", "--data", "single/000.png", "--data", "single/001.png", epsilon=0.5)
+        self.assertIn("'two'", self.embed("single", expect=BUDGET).stderr)
+
+    def test_an_image_that_cannot_be_read_is_one_row_to_the_ledger_too(self):
+        """A link to itself, one to nowhere and a broken file end the same way, and under zero-row they cost their own row."""
+        released = set()
+        for number, spoil in enumerate((lambda path: path.symlink_to(path.name), lambda path: path.symlink_to("nowhere"), lambda path: path.write_bytes(b"x"))):
+            folder = f"images{number}"
+            self.images(folder)
+            path = self.folder / folder / "003.png"
+            path.unlink()
+            spoil(path)
+            ledger = ["--ledger", f"{number}.db"]
+            self.create("people", "--data", folder, *ledger, epsilon=3)
+            self.embed(folder, *ledger, expect=BAD_INPUT)
+            self.embed(folder, *ledger, "--missing", "zero-row", "--fields", 16, *SEEDED, "--out", "m.npz")
+            released.add((self.folder / "m.npz").read_bytes())
+        self.assertEqual(len(released), 1)
 
     def test_naming_another_data_set_does_not_leave_the_own_one(self):
         self.create("people", "--data", "d.npy")
@@ -222,9 +267,27 @@ class LedgerTest(AppTest):
         self.assertIn("--force", self.run_program("ledger", "export", "--out", "all.json", expect=USAGE).stderr)
         self.run_program("ledger", "export", "--out", "all.json", "--force")
 
-    def verified(self, *models, ledger="l.db", expect=OK):
+    def verified(self, *models, ledger="l.db", expect=OK, verdict=...):
+        """What is said of models. Only a model that is the file itself ends with 0."""
+        verdict = (expect == OK) if verdict is ... else verdict
         done = self.run_program("ledger", "verify", *models, "--ledger", ledger, "--json", expect=expect)
-        return [one["words"] for one in json.loads(done.stdout)["models"]]
+        told = json.loads(done.stdout)["models"]
+        self.assertEqual([one["verified"] for one in told], [verdict] * len(models))
+        return [one["words"] for one in told]
+
+    def forge(self, model, name, manifest, **arrays):
+        """A copy of a model that says something else of itself, or holds other numbers."""
+        with zipfile.ZipFile(self.path(model)) as old, zipfile.ZipFile(self.path(name), "w") as new:
+            for member in old.namelist():
+                data = old.read(member)
+                if member == "manifest.json":
+                    told = {**json.loads(data), **manifest}
+                    data = json.dumps(told).encode()
+                elif member.removesuffix(".npy") in arrays:
+                    file = io.BytesIO()
+                    np.save(file, arrays[member.removesuffix(".npy")])
+                    data = file.getvalue()
+                new.writestr(member, data)
 
     def test_a_model_names_its_entry_and_the_ledger_its_file(self):
         self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
@@ -253,6 +316,21 @@ class LedgerTest(AppTest):
         self.assertIn("another ledger was charged", self.verified("a.npz", ledger="other.db", expect=BAD_INPUT)[0])
         self.create("none", "--ledger", "empty.db")
         self.assertRegex(self.verified("a.npz", ledger="empty.db", expect=BAD_INPUT)[0], "OLDER copy .* or another ledger")
+
+    def test_a_forged_model_is_not_verified_whatever_it_says_of_itself(self):
+        """Its entry has a hash, and that decides: no mark, no entry's mark, another promise, other numbers."""
+        self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
+        self.release("d.npy", "--ledger", "l.db", "--out", "a.npz")
+        named = json.loads(bytes(np.load(self.path("a.npz"))["manifest.json"]))["ledger"]
+        without = {key: value for key, value in named.items() if key != "mark"}
+        other = {"components": np.eye(1, 3)}
+        for ledger in (without, {**without, "mark": ""}, named):
+            for promise in ({}, {"epsilon": 0.01, "guarantee": "This release is (0.01, 0.000001)-differentially private.", "events": []}):
+                self.forge("a.npz", "forged.npz", {"ledger": ledger, **promise}, **other)
+                self.assertEqual(self.verified("forged.npz", expect=BAD_INPUT),
+                                 ["is NOT the file that was written for entry 1 of 'people': it was changed, or made from that"])
+        done = self.run_program("ledger", "verify", "a.npz", "forged.npz", "--ledger", "l.db", "--json", expect=BAD_INPUT)
+        self.assertEqual([one["verified"] for one in json.loads(done.stdout)["models"]], [True, False])
 
     def test_an_older_copy_is_recognised_by_a_later_model(self):
         self.create("people", "--data", "d.npy", "--ledger", "l.db", epsilon=9)
@@ -290,8 +368,14 @@ class LedgerTest(AppTest):
         run.signal(signal.SIGKILL)
         run.finish()
         holder.close()
-        self.assertEqual(self.verified("model.npz"),
-                         ["belongs to entry 1 of 'people', whose run ended before the ledger took note of the file"])
+        words = "names entry 1 of 'people', and it cannot be told whether it is its file: the ledger took note of none"
+        self.assertIn(words, self.verified("model.npz", expect=BAD_INPUT, verdict=None)[0])
+        # What it promises is compared with what was paid.
+        for key, value in (("epsilon", 0.01), ("delta", 1e-9), ("delta", None), ("events", []), ("adjacency", "add-remove-one"),
+                           ("person", {"column": "who"})):
+            with self.subTest(key=key):
+                self.forge("model.npz", "forged.npz", {key: value})
+                self.assertEqual(self.verified("forged.npz", expect=BAD_INPUT), ["promises something else than was charged for entry 1 of 'people'"])
 
     def test_it_says_why_more_remains_than_is_left(self):
         self.create("people", "--data", "d.npy", epsilon=2)

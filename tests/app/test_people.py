@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, PROGRAM, SANITIZED, USAGE, AppTest, drop_found_noise
+from support import BAD_INPUT, BUDGET, BUDGET_FLAGS, OK, PROGRAM, SANITIZED, USAGE, AppTest, drop_found_noise
 
 MPIRUN = ["-q", "--allow-run-as-root", "--oversubscribe", "-n", 3, PROGRAM]
 WITHOUT_MPI = shutil.which("mpirun") is None or "built without MPI" in subprocess.run(
@@ -366,6 +366,31 @@ class People(AppTest):
                 (self.folder / "copy").mkdir(exist_ok=True)
                 shutil.copy(self.path("who.txt"), self.path("copy/who.txt"))
                 self.run_program(*fit, "--person", "copy/who.txt", "--dataset", "visits", *ledger)
+
+    def test_no_other_file_of_a_data_set_is_its_list_of_people(self):
+        """Each line of a view, read as an id, would be a person of its own."""
+        x = self.random.normal(size=(300, 4)).round(6)
+        for name, columns in (("x.csv", 4), ("y.csv", 3)):
+            np.savetxt(self.path(name), x[:, :columns], delimiter=",", fmt="%.6f")
+        self.write("who.txt", "".join(f"p{i // 10}\n" for i in range(300)))
+        (self.folder / "other").mkdir()
+        fit = ["clip", "fit", "--x", "x.csv", "--y", "y.csv", "--dim", 1, *BUDGET_FLAGS, "--method", "cross", "--out", "m.npz"]
+        files = ["--data", "x.csv", "--data", "y.csv"]
+        for made in ([*files, "--data", "who.txt"], [*files], []):
+            with self.subTest(made=made):
+                ledger = ["--ledger", f"{len(made)}.db"]
+                self.run_program("ledger", "create", "visits", "--epsilon", 9, "--delta", 1e-5, "--person", "who", *made, *ledger)
+                # Among the files of the beginning, or with the first charge where there were none: else there is no list.
+                expect = BUDGET if made == files else OK
+                self.run_program(*fit, "--person", "who.txt", "--dataset", "visits", *ledger, expect=expect)
+                for name in ("x.csv", "y.csv"):
+                    shutil.copy(self.path(name), self.path("other/who.csv"))
+                    done = self.run_program(*fit, "--person", "other/who.csv", "--dataset", "visits", *ledger, expect=BUDGET)
+                    self.assertIn("is not the list of people that data set 'visits' knows", " ".join(done.stderr.split()))
+        self.write("other/who.txt", "another\n")
+        done = self.run_program("ledger", "create", "v", "--epsilon", 9, "--delta", 1e-5, "--person", "who", "--data", "who.txt", "--data",
+                                "other/who.txt", expect=USAGE)
+        self.assertIn("both called as the people are", done.stderr)
 
     @unittest.skipIf(WITHOUT_MPI, "no MPI here")
     @unittest.skipIf(SANITIZED, "MPI itself leaks")

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "eigenveil/data/sha256.hpp"
 #include "eigenveil/eigenveil.hpp"
 #include "tests/support/front_rows.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -148,6 +149,28 @@ TEST_F(FrontLedger, RowsInMemoryWithoutADataSetAreRecordedUnderOneName) {
   ASSERT_TRUE(recorded.ok()) << recorded.error().message;
   EXPECT_THAT(recorded->warnings, ::testing::Contains(HasSubstr("outside any budget")));
   EXPECT_EQ(ledger().show("rows in memory (replace-one)")->reservations.size(), 1U);
+}
+
+// Whatever became of the ledger's place meanwhile: another one there has an entry of the same number.
+TEST_F(FrontLedger, KnowsTheFileThatAReleaseWasSavedAs) {
+  const DatasetBudget patients{"patients", DatasetBudget::Limit{*Epsilon::of(3), *Delta::of(1e-6)}};
+  const auto recorded = [&] { return ledger().show("patients")->reservations[0].model; };
+  ASSERT_TRUE(ledger().create(patients).ok());
+  const auto made = release("patients");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(recorded(), "");
+  ASSERT_TRUE(made->save(folder_.file("a.npz")).ok());
+  EXPECT_EQ(recorded(), *sha256_of_files({folder_.file("a.npz")}));
+  ASSERT_TRUE(AnyModel(*made).save(folder_.file("b.npz")).ok());
+  EXPECT_EQ(recorded(), *sha256_of_files({folder_.file("b.npz")})) << "the same bytes";
+
+  for (const std::string ending : {"", ".key", ".anchor"}) std::filesystem::remove(folder_.file("ledger.db" + ending));
+  EXPECT_TRUE(made->save(folder_.file("c.npz")).ok()) << "without a ledger only the note is missing";
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("ledger.db")));
+  ASSERT_TRUE(ledger().create(patients).ok());
+  ASSERT_TRUE(release("patients").ok());
+  ASSERT_TRUE(made->save(folder_.file("d.npz")).ok());
+  EXPECT_EQ(recorded(), "");
 }
 
 TEST_F(FrontLedger, ARefusalCostsNothing) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <set>
 
 #include "ledger_testing.hpp"
 
@@ -76,6 +77,33 @@ TEST_F(ContentKeyTest, WhatALedgerPinsHasItsNames) {
   const auto pinned = [&](const char* name) { return *ledger.content_key((folder_ / name).string()); };
   EXPECT_EQ(pinned("pairs"), pinned("pairs"));
   EXPECT_NE(pinned("pairs"), pinned("swapped"));
+}
+
+// Which file of a folder it is, and why, changes nothing.
+TEST_F(ContentKeyTest, AFileOfAFolderThatCannotBeReadHasAFixedHash) {
+  file("loop/a.png", "1");
+  file("gone/a.png", "1");
+  file("whole/a.png", "1");
+  std::filesystem::create_symlink("b.png", folder_ / "loop" / "b.png");
+  std::filesystem::create_symlink("nowhere", folder_ / "gone" / "b.png");
+  const auto keys = [&](const char* name) { return content_keys((folder_ / name).string(), key_); };
+  for (const char* name : {"loop", "gone"}) {
+    ASSERT_TRUE(keys(name).ok()) << keys(name).error().message;
+    EXPECT_EQ(keys(name)->parts.size(), 1U);
+  }
+  EXPECT_EQ(keys("loop")->whole, keys("gone")->whole);
+  EXPECT_NE(keys("loop")->whole, keys("whole")->whole);
+  EXPECT_TRUE(named_content_key((folder_ / "loop").string(), key_).ok());
+}
+
+TEST_F(ContentKeyTest, PartsAreTheFilesThatAReaderWouldOpen) {
+  for (const char* name : {"a.csv", "1.png", "2.JPG", "_3.jpeg", "_SUCCESS", ".left", "_metadata"})
+    file(std::string("folder/") + name, name);
+  file("folder/empty.csv", "");
+  const auto keys = content_keys((folder_ / "folder").string(), key_);
+  std::set<std::string> names;
+  for (const auto& part : keys->parts) names.insert(std::filesystem::path(part.path).filename());
+  EXPECT_EQ(names, (std::set<std::string>{"a.csv", "1.png", "2.JPG", "_3.jpeg"}));
 }
 
 TEST_F(ContentKeyTest, WhatCannotBeReadIsRefusedInWords) {

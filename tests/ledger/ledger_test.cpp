@@ -291,7 +291,7 @@ TEST_F(LedgerTest, AnUnknownFormatIsRefused) {
   query(path(), "PRAGMA user_version = 7");
   const auto ledger = Ledger::open(path());
   ASSERT_FALSE(ledger.ok());
-  EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 4"));
+  EXPECT_THAT(ledger.error().message, HasSubstr("has format 7, this program knows format 5"));
 }
 
 TEST_F(LedgerTest, AUnitPaysForItselfAlone) {

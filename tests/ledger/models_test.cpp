@@ -74,7 +74,7 @@ TEST_F(ModelsTest, ABackupIsTheLedgerAsItWasAndIsFrozenInItsPlace) {
 }
 
 // As the program before this one left it.
-constexpr const char* kThirdAgain = "DROP TABLE model; PRAGMA user_version = 3";
+constexpr const char* kThirdAgain = "DROP TABLE part; DROP TABLE people; DROP TABLE model; PRAGMA user_version = 3";
 
 TEST_F(ModelsTest, ALedgerOfTheThirdFormatIsBroughtUpToDateAndKeepsItsChecksums) {
   const auto before = *open().generation();

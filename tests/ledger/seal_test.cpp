@@ -73,7 +73,9 @@ TEST_F(SealTest, EveryForgedChangeOfARowIsRefusedInOneSentence) {
         "UPDATE head SET rows = rows - 1",
         "UPDATE head SET generation = generation + 1",
         "DELETE FROM head",
-        "INSERT INTO file(dataset, path, content) VALUES (1, 'x', 'y')"}) {
+        "INSERT INTO file(dataset, path, content) VALUES (1, 'x', 'y')",
+        "INSERT INTO people VALUES (1, 'x')",
+        "INSERT INTO part(dataset, hashes) VALUES (1, x'00')"}) {
     if (std::string(sql) == "DELETE FROM head") query(path(), "DROP TRIGGER head_kept");
     forge(sql);
     const auto ledger = Ledger::open(path());

@@ -12,15 +12,27 @@ namespace eigenveil {
 /// What messages and ledgers call rows that no file holds.
 inline constexpr const char* kRowsInMemory = "rows in memory";
 
+/// The files that rows are read from, whose budgets pay. No files and files that nobody can tell are two things.
+struct RowFiles {
+  RowFiles() = default;
+  RowFiles(std::vector<std::string> paths) : paths(std::move(paths)) {}  // NOLINT(google-explicit-constructor)
+  RowFiles(std::initializer_list<std::string> paths) : paths(paths) {}
+  /// Of rows that are read from somewhere, and who reads them cannot tell where.
+  static RowFiles unknown();
+  void add(const RowFiles& more);
+
+  std::vector<std::string> paths;
+  bool told = true;  ///< false: there may be others
+};
+
 /// Rows that the caller opened: a matrix in memory, a pipe, a socket. They are read once.
 class GivenRows {
  public:
-  /// `name` stands for a path in messages. `files`: that the caller reads the rows from. Their budgets pay.
-  explicit GivenRows(std::unique_ptr<RowSource> source, std::string name = kRowsInMemory,
-                     std::vector<std::string> files = {});
+  /// `name` stands for a path in messages. `files`: that the caller reads the rows from.
+  explicit GivenRows(std::unique_ptr<RowSource> source, std::string name = kRowsInMemory, RowFiles files = {});
 
   const std::string& name() const { return name_; }
-  const std::vector<std::string>& files() const { return files_; }
+  const RowFiles& files() const { return files_; }
   /// The columns that a list of names, positions and ranges means, as of a file; empty: all.
   Result<std::vector<std::string>> column_names(const std::vector<std::string>& columns) const;
   /// The rows, of each the columns that the options choose, categories as their index. What options say of files is
@@ -30,11 +42,11 @@ class GivenRows {
  private:
   std::unique_ptr<RowSource> source_;
   std::string name_;
-  std::vector<std::string> files_;
+  RowFiles files_;
   std::vector<std::string> columns_;
 };
 
 /// The files that rows lie in: those of rows that were given, or else the one that is named.
-std::vector<std::string> files_of(const std::shared_ptr<GivenRows>& given, const std::string& path);
+RowFiles files_of(const std::shared_ptr<GivenRows>& given, const std::string& path);
 
 }  // namespace eigenveil

@@ -30,7 +30,8 @@ class Published {
   std::vector<std::string> warnings;  ///< in words, for people
   std::string manifest;               ///< JSON: every privacy event, the guarantee in words, the options
 
-  /// model.npz, which `numpy.load`, `eigenveil transform` and `load` open.
+  /// model.npz, which `numpy.load`, `eigenveil transform` and `load` open. The ledger that paid takes note of it, for
+  /// `eigenveil ledger verify`; if it is not there any more, only the note is missing.
   Status save(const std::string& path) const;
   /// A page about the release that needs nothing else.
   Status report(const std::string& path, std::optional<ImageShape> image_shape = {}) const;

@@ -20,9 +20,9 @@ class Rows {
   Rows(const std::filesystem::path& path) : path_(path.string()) {}  // NOLINT(google-explicit-constructor)
 
   /// A source that the caller opened, a pipe for instance. It is read once. `files`: that it reads the rows from, for
-  /// the ledger, which charges the data set that they belong to.
+  /// the ledger, which charges the data set that they belong to; RowFiles::unknown() has the data set be named.
   template <std::derived_from<RowSource> Source>
-  Rows(std::unique_ptr<Source> source, std::vector<std::string> files = {})  // NOLINT(google-explicit-constructor)
+  Rows(std::unique_ptr<Source> source, RowFiles files = {})  // NOLINT(google-explicit-constructor)
       : given_(std::make_shared<GivenRows>(std::move(source), kRowsInMemory, std::move(files))) {}
 
   /// Any expression of Eigen's, one row per row. Nothing is copied; what it refers to must live as long as the call.

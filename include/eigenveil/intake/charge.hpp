@@ -32,7 +32,8 @@ struct PrivacyOptions {
 /// charged meanwhile: these are the figures of the moments before and after this one.
 struct LedgerEntry {
   std::int64_t id = 0;
-  std::string created;  ///< UTC, ISO 8601
+  std::string ledger = {};  ///< its file, wherever the process goes meanwhile. Not published
+  std::string created;      ///< UTC, ISO 8601
   std::string purpose;
   std::string unit;              ///< "row" or "person": what the budget pays for
   std::string mark = {};         ///< tells it from every entry of every other ledger
@@ -60,18 +61,21 @@ class PrivateFiles {
  public:
   PrivateFiles(const std::string& path) { add(path); }  // NOLINT(google-explicit-constructor)
   /// `people`: of these the one whose lines say whose the rows are; empty: none.
-  PrivateFiles(const std::vector<std::string>& paths, std::string people = {})  // NOLINT(google-explicit-constructor)
-      : people_(std::move(people)) {
-    for (const std::string& path : paths) add(path);
+  PrivateFiles(const RowFiles& files, std::string people = {})  // NOLINT(google-explicit-constructor)
+      : told_(files.told), people_(std::move(people)) {
+    for (const std::string& path : files.paths) add(path);
   }
   const std::vector<std::string>& paths() const { return paths_; }
   const std::string& people() const { return people_; }
+  /// False: the rows lie in files that nobody can tell.
+  bool told() const { return told_; }
 
  private:
   void add(const std::string& path) {
     if (!path.empty()) paths_.push_back(path);
   }
   std::vector<std::string> paths_;
+  bool told_ = true;
   std::string people_;
 };
 
@@ -79,8 +83,8 @@ class PrivateFiles {
 /// one alone is made where it is missing, for a record that no budget limits.
 Result<Ledger> ledger_of(const PrivacyOptions& privacy);
 
-/// Refuses a ledger that is not there, rows of a pipe for which nobody says who pays, and a pipe that says whose rows
-/// are: a ledger knows files by what is in them, and pipes not at all.
+/// Refuses a ledger that is not there, rows of a pipe or of files that nobody can tell where nobody says who pays, and
+/// a pipe that says whose rows are: a ledger knows files by what is in them, and pipes not at all.
 Status check_payer(const PrivacyOptions& privacy, const PrivateFiles& data);
 
 /// How noisy an answer was. Public: it follows from the plan, the row bound and what was released before.

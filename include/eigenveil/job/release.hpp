@@ -72,8 +72,9 @@ Result<Release> release(const FitJob& job, const Rivals& rivals, const OpenedDat
 /// Refuses what does not fit the public facts or could not be written, before a row is read.
 Status check(const FitJob& job, const Rivals& rivals, const OpenedData& opened);
 
-/// Has the ledger take note of the file that was written for a charge. If that fails, nothing is lost but the note.
-Status record_file(const PrivacyOptions& privacy, const Charge& charge, const std::string& path);
+/// Has the ledger take note of the file that was written for a charge, if it is still the one that was charged. If that
+/// fails, nothing is lost but the note.
+Status record_file(const std::optional<LedgerEntry>& entry, const std::string& path);
 
 /// What has to be learnt and paid for before an estimator's own work, as the row options say.
 PreparationOptions preparation_of(const RowOptions& rows);

@@ -10,10 +10,10 @@
 namespace eigenveil {
 
 /// To know data again under other names: the keyed hash (BLAKE2b) of a file's bytes, or of a folder: of the sorted
-/// hashes of all files in it, whatever their names. 64 hexadecimal digits. And that of each file of a folder that may
-/// hold rows of its own: what readers pass over (names that begin with a dot or an underscore), empty files and images,
-/// of which each is a single row, are not among them. The key has 16 to 64 bytes; whoever lacks it cannot try out what
-/// a file holds.
+/// hashes of all files in it, whatever their names; one that cannot be read has a fixed hash. 64 hexadecimal digits.
+/// And that of each file of a folder that may hold rows, were it a single one, as an image is: what readers pass over
+/// (names that begin with a dot, and with an underscore but for images) and empty files are not among them. The key has
+/// 16 to 64 bytes; whoever lacks it cannot try out what a file holds.
 struct ContentKeys {
   struct Part {
     std::string path;

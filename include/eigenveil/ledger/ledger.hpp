@@ -101,7 +101,8 @@ class Ledger {
   /// a data set with a budget has to be named for them.
   static LedgerChoice standard(std::string dataset = {}) { return {true, default_path(), std::move(dataset)}; }
 
-  /// Refuses a name that exists already. The files belong to the data set from the beginning.
+  /// Refuses a name that exists already. The files belong to the data set from the beginning; the one that is called as
+  /// its people are (who.txt, for the person "who") is the one list of people that it knows.
   Status create(const DatasetBudget& budget, const FileKeys& files = {});
   /// Keeps a data set of that name as it is, whatever its budget.
   Status create_if_missing(const DatasetBudget& budget);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ namespace eigenveil {
 struct Model {
   std::vector<NamedArray> arrays;
   nlohmann::json manifest;
+  /// Hears of every file that `write_model` made of it: whoever keeps the books records its hash. None: nobody does.
+  std::function<void(const std::string& path)> written = {};
 
   const Matrix* array(const std::string& name) const;  ///< nullptr if the model has none of that name
 };
