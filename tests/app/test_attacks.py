@@ -9,7 +9,7 @@ from support import SOURCE
 class Attacks(unittest.TestCase):
     def test_every_attack_has_tests_that_are_there(self):
         rows = re.findall(r"^\| (\w+) \| .* \| (.*) \|$", (SOURCE / "src/privacy/ATTACKS.md").read_text(), re.M)
-        self.assertEqual([number for number, _ in rows if number != "#"], [*map(str, range(1, 40)), "45", "46", "library"])
+        self.assertEqual([number for number, _ in rows if number != "#"], [*map(str, range(1, 40)), *map(str, range(45, 50)), "library"])
         there = {f"compile_fail/{path.name}" for path in (SOURCE / "tests/compile_fail").glob("*.cpp")}
         for path in (SOURCE / "tests").glob("*/**/*_test.cpp"):
             there |= {f"{suite}.{name}" for suite, name in re.findall(r"^TEST(?:_\w)?\((\w+),\s*(\w+)\)", path.read_text(), re.M)}
