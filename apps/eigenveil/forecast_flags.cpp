@@ -152,6 +152,7 @@ int show_forecast(Result<ForecastRequest> request, const ForecastFlags& flags, c
   request->target_error = flags.target;
   request->curves = !flags.plot.empty();
   request->threads = thread_count(*run);
+  request->memory = run->memory;
   const auto report = [&] {
     Terminal terminal(flags.quiet);
     return make_forecast(*request, terminal);

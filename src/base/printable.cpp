@@ -38,8 +38,23 @@ UChar32 next_character(const char* text, std::int32_t& at, std::int32_t size) {
 }
 #pragma GCC diagnostic pop
 
-// `delimiter`: a character that is escaped too; 0: none.
-std::string shown(std::string_view text, std::size_t most, char delimiter) {
+// What is escaped beside what nobody sees, and what is not.
+struct Manner {
+  char delimiter = 0;  // escaped too
+  bool lines = false;  // line feeds, tabs and backslashes stay
+};
+
+// One character, or the bytes of an ill-formed one, of which c is negative. `marks`: how many combining ones stand
+// before it.
+std::string shown(UChar32 c, std::string_view bytes, int marks, Manner manner) {
+  if (manner.lines && (c == '\n' || c == '\t' || c == '\\')) return std::string(bytes);
+  if (c == '\\' || (manner.delimiter != 0 && c == manner.delimiter)) return {'\\', static_cast<char>(c)};
+  if (c < 0x20 || c == 0x7f) return escape_bytes(bytes);
+  if (is_visible(c) && !(is_mark(c) && marks >= kMostMarks)) return std::string(bytes);
+  return fmt::format("\\u{{{:04x}}}", static_cast<std::uint32_t>(c));
+}
+
+std::string shown(std::string_view text, std::size_t most, Manner manner) {
   std::string out;
   const auto size =
       static_cast<std::int32_t>(std::min<std::size_t>(text.size(), std::numeric_limits<std::int32_t>::max()));
@@ -47,18 +62,8 @@ std::string shown(std::string_view text, std::size_t most, char delimiter) {
   for (std::int32_t at = 0; at < size;) {
     const std::int32_t begin = at;
     const UChar32 c = next_character(text.data(), at, size);
-    const auto bytes = text.substr(begin, at - begin);
-    std::string piece;
-    const bool mark = c >= 0 && is_mark(c);
-    if (c == '\\' || (delimiter != 0 && c == delimiter))
-      piece = std::string{'\\', static_cast<char>(c)};
-    else if (c < 0x20 || c == 0x7f)  // ill-formed too
-      piece = escape_bytes(bytes);
-    else if (is_visible(c) && !(mark && marks >= kMostMarks))
-      piece = bytes;
-    else
-      piece = fmt::format("\\u{{{:04x}}}", static_cast<std::uint32_t>(c));
-    marks = mark ? marks + 1 : 0;
+    const std::string piece = shown(c, text.substr(begin, at - begin), marks, manner);
+    marks = c >= 0 && is_mark(c) ? marks + 1 : 0;
     if (out.size() + piece.size() > most) return out + fmt::format("... ({} bytes more)", text.size() - begin);
     out += piece;
   }
@@ -67,8 +72,14 @@ std::string shown(std::string_view text, std::size_t most, char delimiter) {
 
 }  // namespace
 
-std::string printable(std::string_view text, std::size_t most) { return shown(text, most, 0); }
+std::string printable(std::string_view text, std::size_t most) { return shown(text, most, {}); }
 
-std::string quote(std::string_view text, std::size_t most) { return "'" + shown(text, most, '\'') + "'"; }
+std::string printable_lines(std::string_view text) {
+  return shown(text, std::numeric_limits<std::size_t>::max(), {.lines = true});
+}
+
+std::string quote(std::string_view text, std::size_t most) {
+  return "'" + shown(text, most, {.delimiter = '\''}) + "'";
+}
 
 }  // namespace eigenveil

@@ -17,7 +17,8 @@ double lost_variance(const Vector& spectrum, const Eigenbasis& basis, const Matr
   return std::max(0.0, 1 - captured / spectrum.head(V.cols()).sum());
 }
 
-// Three times the columns, so that the second moment of half of the rows can be set too; at most 128 MB of numbers.
+// Three times the columns, so that the second moment of half of the rows can be set too; at most 128 MB of numbers, or
+// 200 rows if that is more.
 std::size_t sample_rows(std::size_t rows, std::size_t columns) {
   constexpr std::size_t kRows = 3000;
   constexpr std::size_t kNumbers = std::size_t{1} << 24;
@@ -70,6 +71,8 @@ class SpectrumRows final : public PublicModel {
     if (model_.sparsity || model_.signal_share < 1 || columns() > kMostColumns) return nullptr;
     return std::make_unique<SpectrumLaw>(model_);
   }
+  // One draw as doubles, twice, and four as integers of 4 bytes: three for its own number of rows, one for another.
+  std::size_t bytes() const override { return sample_rows(SIZE_MAX, columns()) * columns() * 32; }
   std::vector<std::string> notes(const Sample& sample) const override {
     if (sample.rows() >= model_.rows || sample.rows() >= columns()) return {};
     return {fmt::format(

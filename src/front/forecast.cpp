@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "call.hpp"
+#include "eigenveil/base/memory.hpp"
 #include "eigenveil/job/clip.hpp"
 #include "eigenveil/job/covariance.hpp"
 #include "eigenveil/job/described.hpp"
@@ -153,6 +154,7 @@ Result<Forecasts> forecast(const ForecastOptions& options) {
   RunOptions run;
   run.threads = options.threads;
   request.threads = thread_count(run);
+  request.memory = memory_by_default();
   Observer silent;
   try {
     const auto report = EIGENVEIL_TRY(make_forecast(request, options.observer != nullptr ? *options.observer : silent));

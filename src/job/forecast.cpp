@@ -131,6 +131,29 @@ struct Finalist {
   std::optional<Trials> by_epsilon = {};
 };
 
+std::string grouped(std::size_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+// Rows that are made, and the sums over them, grow with the columns, of which a few bytes of a schema make many. The
+// law of the rows takes next to nothing.
+Status check_memory(const ForecastRequest& request) {
+  if (request.model->law()) return {};
+  const std::size_t columns = request.model->columns(), drawn = request.model->bytes();
+  if (drawn <= request.memory) {  // else squares of columns could wrap around
+    std::size_t sums = 0;
+    for (const Contender& one : request.contenders)
+      sums = std::max(sums, one.make(request.model->rows())->bytes(columns, request.threads));
+    if (sums <= request.memory - drawn) return {};
+  }
+  return usage_error(fmt::format(
+      "a forecast for {} columns takes more than the {} MiB of `memory`: give more, or ask for fewer columns "
+      "(of a schema every value of a category is one)",
+      grouped(columns), request.memory >> 20));
+}
+
 // Impossible options are refused before anything is simulated.
 Status check(const ForecastRequest& request, const Arena& arena) {
   EIGENVEIL_TRY(request.model->check());
@@ -139,7 +162,7 @@ Status check(const ForecastRequest& request, const Arena& arena) {
     const RowsShape shape{request.model->columns(), request.model->rows(), {1, 20}, budget.adjacency};
     EIGENVEIL_TRY(one.make(request.model->rows())->check(shape, budget));
   }
-  return {};
+  return check_memory(request);
 }
 
 struct Field {
@@ -239,12 +262,6 @@ Status add_curves(std::vector<Finalist>& finalists, const Arena& arena) {
     never_rise(one.line.error_by_epsilon);
   }
   return {};
-}
-
-std::string grouped(std::size_t number) {
-  std::string text = std::to_string(number);
-  for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(at, ",");
-  return text;
 }
 
 /// "epsilon 2.4 or 61,000 rows"

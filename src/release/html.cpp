@@ -7,6 +7,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "eigenveil/base/printable.hpp"
+
 namespace eigenveil::html {
 namespace {
 
@@ -25,7 +27,7 @@ std::string without_exponent_zeros(std::string text) {
 std::string escape(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());
-  for (const char c : text) {
+  for (const char c : printable_lines(text)) {
     switch (c) {
       case '&':
         safe += "&amp;";
@@ -43,9 +45,7 @@ std::string escape(std::string_view text) {
         safe += "&#39;";
         break;
       default:
-        // HTML has no control characters but line feeds and tabs.
-        safe += (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? "\xef\xbf\xbd"
-                                                                                              : std::string(1, c);
+        safe += c;
     }
   }
   return safe;

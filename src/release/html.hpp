@@ -8,7 +8,8 @@
 
 namespace eigenveil::html {
 
-/// Text as it may stand in an element or a quoted attribute.
+/// Text as it may stand in an element or a quoted attribute: nothing in it ends that, hides, or changes the order of
+/// what stands beside it (base/printable.hpp, as on terminals).
 std::string escape(std::string_view text);
 
 /// A name that came from a file: escaped, and kept from reordering its surroundings with writing-direction marks.

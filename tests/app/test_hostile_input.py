@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, BUDGET_FLAGS, OK, SANITIZED, USAGE, AppTest, png
+from support import BAD_INPUT, BUDGET_FLAGS, INTERNAL, OK, SANITIZED, USAGE, AppTest, png
 
 FIT = ("--range", "0:5", "--components", 1, *BUDGET_FLAGS)
 
@@ -45,6 +45,21 @@ class HostileInput(AppTest):
                     done = self.run_program(*command, "deep.toml", expect=BAD_INPUT)
                     self.assertIn("deep.toml: has a key of more than 16 dots", done.stderr)
         self.assertEqual(self.charged(), [])
+
+    @unittest.skipIf(SANITIZED, "the address sanitizer needs more address space than the limit leaves")
+    def test_too_little_memory_ends_in_a_sentence(self):
+        """Of whichever thread it is too little. Where nobody says otherwise it is seen before."""
+        for memory, code, says in (("100G", INTERNAL, "out of memory"), ("auto", USAGE, "forecast for 100,000 columns takes more than")):
+            done = self.run_program("plan", "--columns", 100000, "--rows", 20000, "--quiet", "--threads", 4, "--memory", memory, expect=code,
+                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1500 << 20, 1500 << 20)))
+            self.assertIn(says, done.stderr)
+
+    def test_a_schema_of_more_categories_than_memory_holds_is_refused(self):
+        values = ",".join(f'"{i}"' for i in range(300000))
+        self.write("s.toml", f'[[column]]\nname = "c"\nkind = "categorical"\nvalues = [{values}]\n')
+        for command in ["plan", "--schema", "s.toml"], ["plan", "cca", "--x-columns", 150000, "--y-columns", 150000]:
+            done = self.run_program(*command, "--rows", 20000, "--memory", "1G", expect=USAGE)
+            self.assertIn("a forecast for 300,000 columns takes more than the 1024 MiB of --memory", done.stderr)
 
     def test_what_is_printed_as_an_object_does_not_tell_how_many_rows_there_are(self):
         told = set()

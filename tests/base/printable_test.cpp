@@ -50,6 +50,15 @@ TEST(Printable, WhatIsNoUtf8IsShownByteByByte) {
   EXPECT_EQ(printable("a\xe2\x82"), "a\\xe2\\x82");                  // cut off
 }
 
+TEST(Printable, LinesOfAPageKeepWhatAProgramIsWrittenWithAndNothingElse) {
+  const std::string program = "for x in y:\n\tprint('\\n', x) \\\n";
+  EXPECT_EQ(printable_lines(program), program);
+  EXPECT_EQ(printable_lines(std::string(100'000, 'a')), std::string(100'000, 'a'));
+  for (const char* text : {"\r\b\x1b\x7f", "\xe2\x80\xae", "\xe2\x81\xa6", "\xc2\x80\xc2\x9f", "\xe2\x80\xa8", "\xff",
+                           "\xc2\xa0\xe2\x80\x8b", "a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81"})
+    EXPECT_EQ(printable_lines(text), printable(text));
+}
+
 TEST(Printable, DifferentTextsLookDifferent) {
   EXPECT_EQ(printable("\\x0a"), "\\\\x0a");
   EXPECT_NE(printable("\\x0a"), printable("\n"));

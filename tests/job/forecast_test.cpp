@@ -41,6 +41,21 @@ TEST(Outcome, CountsTheComponentsThatWillBeFoundAndSaysWhatAllOfThemNeed) {
   EXPECT_EQ(report_of(pca_forecast(model, budget_of(1.05 * *report.outcome.epsilon_needed))).outcome.components, 3U);
 }
 
+// Of very many columns rows are made, at least 200 of them, and sums are kept for every threshold of a filter.
+TEST(ForecastMemory, IsAskedForBeforeAnythingIsDrawn) {
+  const auto refusal = [](std::size_t columns, std::size_t memory) {
+    ForecastRequest request = pca_forecast({20000, decay_spectrum(columns, 1), 1.5, 2}, budget_of(1));
+    request.memory = memory;
+    Observer observer;
+    const auto report = make_forecast(request, observer);
+    return report.ok() ? std::string() : report.error().message;
+  };
+  const std::string words = "a forecast for 300,000 columns takes more than the 2048 MiB of `memory`";
+  EXPECT_THAT(refusal(300'000, std::size_t{2} << 30), testing::StartsWith(words));
+  EXPECT_THAT(refusal(10'000, std::size_t{1} << 20), testing::StartsWith("a forecast for 10,000 columns"));
+  EXPECT_EQ(refusal(4000, 1), "") << "nothing is drawn";
+}
+
 TEST(Outcome, OfNothingSaysWhatTheFirstComponentNeeds) {
   const SpectrumModel model{300, decay_spectrum(100, 1), 1.5, 2};
   const ForecastReport report = report_of(pca_forecast(model, budget_of(0.1)));

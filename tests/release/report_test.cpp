@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 
+#include "eigenveil/base/printable.hpp"
 #include "tests/release/example_model.hpp"
 #include "tests/release/python.hpp"
 
@@ -137,6 +138,40 @@ TEST(Report, EscapesEveryTextOfTheModel) {
   model.manifest["model"] = evil;
   model.manifest["events"] = evil;  // shown as it is
   check_with_python(html_report(model), kWellFormed);
+}
+
+// What moves, hides, or turns round what stands beside it, in every text of a manifest and every name of an array.
+void add_hostile(nlohmann::json& at, const std::string& hostile) {
+  if (at.is_string()) at = at.get<std::string>() + hostile;
+  if (at.is_structured())
+    for (auto& inner : at) add_hostile(inner, hostile);
+}
+
+TEST(Report, HasNothingInvisibleAndNothingThatTurnsTextRound) {
+  const std::string hostile = "\xe2\x80\xae\xe2\x81\xa6\xc2\x80\xc2\x9f\xe2\x80\x8b\x1b[2J\r\xe2\x80\xa8";
+  Model model = example_model();
+  auto& manifest = model.manifest;
+  manifest["warnings"] = {"one", "two"};
+  manifest["score_plot"] = {{"sentence", "It draws."}, {"deviation", 3.0}};
+  manifest["pilot"] = {{"chosen", "gram"}, {"sentence", "It was chosen."}};
+  manifest["verdicts"] = {{"sentence", "They hold."}, {"standing", {"holds", "noise"}}, {"how", "By simulation."}};
+  manifest["person"] = {{"column", "who"}, {"weight", "equal"}, {"estimand", "Every person counts alike."}};
+  manifest["federation"] = {
+      {"sites", {"north", "south"}}, {"aggregation", "secure"}, {"condition", "They are honest."}};
+  for (const char* key : {"released", "purpose", "unit", "calibration"}) manifest[key] = "text";
+  const std::string kind = manifest["model"], adjacency = manifest["adjacency"];
+  for (const bool known : {true, false}) {
+    add_hostile(manifest, hostile);
+    if (known) manifest["model"] = kind, manifest["adjacency"] = adjacency;
+    const std::string page = html_report(model);
+    EXPECT_EQ(printable_lines(page), page);
+    EXPECT_THAT(page,
+                AllOf(HasSubstr("any single row.\\u{202e}\\u{2066}\\u{0080}\\u{009f}\\u{200b}\\x1b[2J\\x0d\\u{2028}"),
+                      HasSubstr("two\\u{202e}")));
+  }
+  model.arrays.push_back({"more" + hostile + "\xff", Matrix::Ones(1, 1), true});
+  const std::string page = html_report(model);
+  EXPECT_EQ(printable_lines(page), page);
 }
 
 TEST(Report, StatesTheGuaranteeTheFactsAndTheWarnings) {

@@ -19,7 +19,11 @@ constexpr std::size_t kShownBytes = 200;
 /// bytes when written so is cut between characters, and says how many bytes of it are left out.
 std::string printable(std::string_view text, std::size_t most = kShownBytes);
 
-/// The same in single quotes; those inside become \'.
+/// Likewise for a text of a page, of any length: line feeds, tabs and backslashes stay as they are, so that a program
+/// or a command is shown as it is written.
+std::string printable_lines(std::string_view text);
+
+/// `printable` in single quotes; those inside become \'.
 std::string quote(std::string_view text, std::size_t most = kShownBytes);
 
 }  // namespace eigenveil

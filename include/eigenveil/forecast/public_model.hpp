@@ -44,6 +44,8 @@ class PublicModel {
   virtual Result<Sample> draw(std::size_t rows, int threads) const = 0;
   /// The draws for its own number of rows stand for any other too.
   virtual bool one_sample() const { return true; }
+  /// What the draws take that a forecast has at once: 200 rows at least, as doubles and as they are kept.
+  virtual std::size_t bytes() const { return 200 * 16 * columns(); }
   /// What sums over its rows are, without rows; none: they have to be drawn.
   virtual std::unique_ptr<RowLaw> law() const { return nullptr; }
   /// What a reader of a forecast by this sample should know.

@@ -30,6 +30,7 @@ struct ForecastRequest {
   double rows_each = 1;  ///< who have so many rows each: sums take so much longer
   bool curves = false;   ///< the error against rows and against epsilon too
   int threads = 1;
+  std::size_t memory = SIZE_MAX;  ///< bytes; a forecast on rows that are made is refused if it would take more
 };
 
 inline constexpr const char* kPcaRemedies =

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "eigenveil/base/parallel.hpp"
 #include "eigenveil/linalg/decompositions.hpp"
 
 namespace eigenveil {
@@ -155,14 +156,17 @@ Status check(const SpikedModel& model, double failure, double confidence) {
 
 AssumedSensitivity find(const SpikedModel& model, double failure, double confidence) {
   AssumedSensitivity found{{0, 0}, failure, confidence, draws_needed(failure, confidence)};
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t draw = 0; draw < found.draws; ++draw) {
-    std::seed_seq seed{kSeed, static_cast<std::uint64_t>(draw)};
-    std::mt19937_64 random(seed);
-    const RowSensitivity one = draw_sensitivity(model, random);
-#pragma omp critical(eigenveil_assumed_sensitivity)
-    found.bound = {std::max(found.bound.projector, one.projector), std::max(found.bound.sum, one.sum)};
-  }
+  Tickets draws(found.draws);
+  std::mutex joining;
+  on_threads(omp_get_max_threads(), [&] {
+    while (const auto draw = draws.next()) {
+      std::seed_seq seed{kSeed, static_cast<std::uint64_t>(*draw)};
+      std::mt19937_64 random(seed);
+      const RowSensitivity one = draw_sensitivity(model, random);
+      const std::lock_guard lock(joining);
+      found.bound = {std::max(found.bound.projector, one.projector), std::max(found.bound.sum, one.sum)};
+    }
+  });
   return found;
 }
 
