@@ -74,8 +74,8 @@ ModelKind of_covariance() {
           .item = "component",
           .bars = true,
           .figures = {{"noise_edge", "Noise alone would give eigenvalues up to about {:.4g}."}},
-          .json_keys = {"guarantee_kind", "planner", "pilot", "calibration", "error_rates",
-                        "assumed_sensitivity", "noise_edge", "verdicts", "left_out", "score_plot"},
+          .json_keys = {"guarantee_kind", "planner", "pilot", "calibration", "error_rates", "assumed_sensitivity",
+                        "noise_edge", "verdicts", "left_out", "score_plot"},
           .json_arrays = {"noise_variance", "eigenvalues", "eigenvalues_estimate", "eigenvalues_low",
                           "eigenvalues_high", "angle", "variance_share", "variance_share_low", "variance_share_high"}};
 }

@@ -25,7 +25,8 @@ struct PersonColumn {
   Key key = {};        ///< secret, drawn for each run: who does not know it finds no two ids that collide
 };
 
-/// Of the exact bytes of a field: "1" and "01" are two people. Up to 15 bytes no two texts become one, from 16 on it is their SipHash-2-4.
+/// Of the exact bytes of a field: "1" and "01" are two people. Up to 15 bytes no two texts become one, from 16 on it is
+/// their SipHash-2-4.
 PersonId person_of(std::string_view text, const PersonColumn::Key& key);
 
 /// The same of a number's decimal digits. Nothing for what is no integer below 2^53: two people could be one double.

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "eigenveil/estimators/start.hpp"
 #include "eigenveil/estimators/pca/correlation.hpp"
 #include "eigenveil/estimators/pca/method.hpp"
+#include "eigenveil/estimators/start.hpp"
 #include "eigenveil/privacy/gaussian_dp.hpp"
 
 namespace eigenveil {
