@@ -128,9 +128,11 @@ Result<ImageEncoder::Part> ImageEncoder::module_of(const std::string& kind) {
   const CatalogueEntry* entry = catalogue_entry(kind, "image");
   const auto path = EIGENVEIL_TRY(entry != nullptr ? fetched_encoder(*entry) : Result(split_encoder(kind).second));
   const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
-  identity_ = {identity_.kind, file.name, file.sha256, EIGENVEIL_TRY(file.manifest())};
+  identity_.file = file.name;
+  identity_.sha256 = file.sha256;
   if (entry != nullptr) EIGENVEIL_TRY(check_named(*entry, file.sha256));
   EIGENVEIL_TRY(check_encoder(identity_, options_.sha256));
+  identity_.manifest = EIGENVEIL_TRY(file.manifest());
   const RowMajorMatrix black = RowMajorMatrix::Zero(1, pixels());
   const Tensor like = image_tensor(black, options_);
   auto module = EIGENVEIL_TRY(torch_encoder(file, kMethod, like, {.threads = options_.threads}));

@@ -132,8 +132,9 @@ Result<TextEncoder> TextEncoder::torchscript(const std::string& path, const Text
   constexpr const char* kMethod = "encode_text";
   const auto file = EIGENVEIL_TRY(ModuleFile::read(path));
   TextEncoder encoder;
-  encoder.identity_ = {"torchscript", file.name, file.sha256, EIGENVEIL_TRY(file.manifest())};
+  encoder.identity_ = {"torchscript", file.name, file.sha256};
   EIGENVEIL_TRY(check_encoder(encoder.identity_, module.sha256));
+  encoder.identity_.manifest = EIGENVEIL_TRY(file.manifest());
   encoder.bytes_ = bytes;
   const std::string some = "a";
   const Tensor like = bytes_of({&some, 1}, bytes);
