@@ -70,6 +70,12 @@ Status check_values(const CLI::App& command) {
   return {};
 }
 
+std::string what_is_wrong(const CLI::App& program, const CLI::ParseError& error) {
+  if (program.get_subcommands().empty()) return "name a command first, as in 'eigenveil pca DATA --epsilon 1'";
+  const bool number = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+  return error.what() + std::string(number ? ": a number is expected" : "");
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Eigenveil learns the spectral structure of private data and releases it with differential privacy.",
                    "eigenveil");
@@ -113,13 +119,9 @@ int run(int argc, char** argv) {
     std::ostringstream out;
     std::ostringstream complaint;
     if (program.exit(error, out, complaint) != 0) {
-      const bool number = dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
       // A word that nobody knows explains whatever else is missing.
       const std::string meant = did_you_mean(program, words);
-      const std::string what = program.get_subcommands().empty()
-                                   ? "name a command first, as in 'eigenveil pca DATA --epsilon 1'"
-                                   : error.what() + std::string(number ? ": a number is expected" : "");
-      const int code = fail(usage_error(meant.empty() ? what : meant));
+      const int code = fail(usage_error(meant.empty() ? what_is_wrong(program, error) : meant));
       complain("Run 'eigenveil help', or 'eigenveil help COMMAND', for what is possible.\n");
       return code;
     }
